@@ -24,7 +24,7 @@ def two_models() -> Iterator[dict[str, Any]]:
         found = dm.compare(partly, scores, missingness="unknown")
         for metric in found.metrics:
             found.difference(metric, "challenger", "champion").interval(0.9)
-            found.better(metric, "challenger", "champion")
+            found.probability_better(metric, "challenger", "champion")
 
     # Taken in turns, so that a slow spell of the machine hits both.
     pairs = [(seconds(lambda: roc_auc_score(y, scores["champion"]), 1), seconds(compared, 1)) for _ in range(5)]

@@ -24,8 +24,8 @@ def problem(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 
 def five_metrics(partly: np.ndarray, score: np.ndarray, p: np.ndarray) -> None:
     """Law, mean, standard deviation and 90% interval of the five default metrics."""
-    for law in dm.evaluate(partly, score, label_model=p).values():
-        law.mean(), law.std(), law.interval(0.9)
+    for distribution in dm.evaluate(partly, score, missingness=dm.missing.Fixed(p)).values():
+        distribution.mean(), distribution.std(), distribution.interval(0.9)
 
 
 def seconds(function: Callable[[], Any], repeats: int) -> float:
@@ -96,7 +96,7 @@ def monte_carlo() -> Iterator[dict[str, Any]]:
     def ours() -> None:
         method = dm.methods.MonteCarlo(n_resamples=draws)
         names = ["precision", "recall", "accuracy", "f1"]
-        dm.evaluate(partly, score, label_model=p, metrics=names, method=method, rng=0)
+        dm.evaluate(partly, score, missingness=dm.missing.Fixed(p), metrics=names, method=method, rng=0)
 
     loop_time, own_time = seconds(loop, 2) * draws / looped, seconds(ours, 7)
     yield row(

@@ -22,18 +22,18 @@ def against_scikit_learn() -> Iterator[dict[str, Any]]:
     _, partly, _, _ = problem(n)
     # Taken in turns, so that a slow spell of the machine hits both.
     pairs = [
-        (seconds(lambda: precision_recall_curve(complete, score), 1), seconds(lambda: dm.curves(result), 1))
+        (seconds(lambda: precision_recall_curve(complete, score), 1), seconds(lambda: dm.threshold_curves(result), 1))
         for _ in range(9)
     ]
     sklearn_time, own_time = (min(times) for times in zip(*pairs, strict=True))
     first = seconds(lambda: dm.evaluate(partly, score), 2)
-    curves = dm.curves(result)
+    curves = dm.threshold_curves(result)
     yield row(
         "curves of 4 metrics, n = 1e6 / precision_recall_curve",
         own_time / sklearn_time,
         5.0,
         f"{own_time:.3f} s against {sklearn_time:.3f} s, best of 9 each; {curves.thresholds.size} thresholds, "
-        f"{len(result.nodes)} nodes, {curves.method}; the evaluation before it took {first:.2f} s",
+        f"{len(result.posterior)} nodes, {curves.method}; the evaluation before it took {first:.2f} s",
     )
 
 
@@ -42,7 +42,7 @@ def growth() -> Iterator[dict[str, Any]]:
     times = []
     for n in sizes:
         _, _, result = evaluation(n)
-        times.append(seconds(lambda result=result: dm.curves(result), 5 if n < sizes[-1] else 2))
+        times.append(seconds(lambda result=result: dm.threshold_curves(result), 5 if n < sizes[-1] else 2))
     slope = float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
     shown = ", ".join(f"{t:.3f} s at {n:,}" for n, t in zip(sizes, times, strict=True))
     yield row("exponent of n in the time of curves, 1e5 to 1e7", slope, 1.1, shown)
@@ -53,8 +53,8 @@ def every_threshold() -> Iterator[dict[str, Any]]:
     times = []
     for n in sizes:
         _, partly, score, p = problem(n)
-        result = dm.evaluate(partly, score, label_model=p)
-        times.append(seconds(lambda result=result: dm.curves(result, thresholds="all", method="gaussian"), 3))
+        result = dm.evaluate(partly, score, missingness=dm.missing.Fixed(p))
+        times.append(seconds(lambda result=result: dm.threshold_curves(result, thresholds="all", method="gaussian"), 3))
     slope = float(np.log10(times[1] / times[0]))
     shown = ", ".join(f"{t:.3f} s at {n:,}" for n, t in zip(sizes, times, strict=True))
     yield row("exponent of n with every score a threshold, 1e4 to 1e5", slope, 1.2, shown)

@@ -13,8 +13,8 @@ from benchmarks.core import problem, row, seconds
 
 def five_metrics(partly: np.ndarray, score: np.ndarray, **settings: Any) -> None:
     """Fit, law, mean, standard deviation and 90% interval of the five default metrics."""
-    for law in dm.evaluate(partly, score, **settings).values():
-        law.mean(), law.std(), law.interval(0.9)
+    for distribution in dm.evaluate(partly, score, **settings).values():
+        distribution.mean(), distribution.std(), distribution.interval(0.9)
 
 
 def default_model() -> Iterator[dict[str, Any]]:
@@ -22,7 +22,7 @@ def default_model() -> Iterator[dict[str, Any]]:
     reference_labels, _, reference_scores, _ = problem(100_000, seed=1)
     ways: dict[str, dict[str, Any]] = {
         "default label model": {},
-        "default, 100,000 reference rows": {"reference": (reference_labels, reference_scores)},
+        "default, 100,000 reference rows": {"missingness": dm.missing.Reference(reference_labels, reference_scores)},
     }
     for name, settings in ways.items():
         # Taken in turns, so that a slow spell of the machine hits both.
@@ -64,9 +64,9 @@ def cost_of_a_node() -> Iterator[dict[str, Any]]:
     )
 
 
-def _evaluate_set(data: dm.EvaluationSet, n_nodes: int) -> None:
-    for law in dm.evaluate(data, label_model=dm.label_models.Calibrated(n_nodes=n_nodes)).values():
-        law.mean(), law.std(), law.interval(0.9)
+def _evaluate_set(data: dm.EvaluationSet, n_draws: int) -> None:
+    for distribution in dm.evaluate(data, missingness=dm.missing.ByScore(n_draws=n_draws)).values():
+        distribution.mean(), distribution.std(), distribution.interval(0.9)
 
 
 BENCHMARKS = (default_model, cost_of_a_node)

@@ -30,7 +30,7 @@ MECHANISMS = {"random": (0.3, 0.3), "by_label": (0.2, 0.55)}
 
 @dataclass(frozen=True)
 class Peer:
-    """A way to get five metrics with intervals from partly labelled rows."""
+    """A way to get five metrics with intervals from partly labeled rows."""
 
     name: str
     script: str
@@ -45,9 +45,9 @@ PEERS = (
     OURS,
     Peer("darkmetrics, told why labels are missing", "run_darkmetrics.py", about="these rows", told=True),
     Peer("scikit-learn in a loop over drawn labels", "run_sklearn_loop.py", about="these rows"),
-    Peer("scipy.stats.bootstrap of labelled rows", "run_scipy_bootstrap.py"),
-    Peer("confidenceinterval on labelled rows", "run_confidenceinterval.py", ("confidenceinterval",)),
-    Peer("rapidstats bootstrap of labelled rows", "run_rapidstats.py", ("rapidstats", "numpy", "pyarrow")),
+    Peer("scipy.stats.bootstrap of labeled rows", "run_scipy_bootstrap.py"),
+    Peer("confidenceinterval on labeled rows", "run_confidenceinterval.py", ("confidenceinterval",)),
+    Peer("rapidstats bootstrap of labeled rows", "run_rapidstats.py", ("rapidstats", "numpy", "pyarrow")),
     Peer("ppi-python, score as prediction", "run_ppi.py", ("ppi-python",)),
     # 0.13.1 imports statsmodels without asking for it.
     Peer("NannyML CBPE", "run_nannyml.py", ("nannyml==0.13.1", "statsmodels"), about="these rows"),

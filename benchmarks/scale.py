@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import darkmetrics as dm
 from benchmarks.core import row
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.metrics.confusion import CONFUSION_METRICS
+from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS
 
 ROWS, QUICK_ROWS = 100_000_000, 2_000_000
 DATED_ROWS = 10_000_000
@@ -50,7 +50,7 @@ def large_files(*, quick: bool = False) -> Iterator[dict[str, Any]]:
             seconds, bare = own["seconds"], plain["seconds"]
             shown = f"{seconds:.1f} s against {bare:.1f} s, the best of runs in turns; {own['cells']:,} cells; "
             shown += f"a file of {path.stat().st_size / 1e9:.1f} GB"
-            yield row(f"{name}, {n:,} rows: evaluate_frame / plain group-by", seconds / bare, 3.0, shown)
+            yield row(f"{name}, {n:,} rows: evaluate / plain group-by", seconds / bare, 3.0, shown)
             memory = f"the plain group-by {plain['megabytes'] / 1e3:.2f} GB, Python and the engine included"
             yield row(f"{name}, {n:,} rows: peak memory, GB", own["megabytes"] / 1e3, 4.0, memory)
 
@@ -87,7 +87,7 @@ def spark(*, quick: bool = False) -> Iterator[dict[str, Any]]:
     yield row(f"Spark, {n:,} rows: shuffles of a query, at most", max(counting), 1, f"{len(counting)} of them had one")
     shown = f"{found['evaluate_seconds']:.1f} s against {found['plain_seconds']:.1f} s, rows made up included"
     ratio = found["evaluate_seconds"] / found["plain_seconds"]
-    yield row(f"Spark, {n:,} rows: evaluate_frame / plain group-by", ratio, 3.0, shown)
+    yield row(f"Spark, {n:,} rows: evaluate / plain group-by", ratio, 3.0, shown)
 
 
 def buckets_against_exact(*, quick: bool = False) -> Iterator[dict[str, Any]]:
@@ -97,13 +97,17 @@ def buckets_against_exact(*, quick: bool = False) -> Iterator[dict[str, Any]]:
     score = 10.0 ** (-7.0 * rng.random(n))
     label = pl.Series(rng.random(n) < score).cast(pl.Int8)
     frame = pl.DataFrame({"score": score, "label": label.set(pl.Series(rng.random(n) < 0.3), None)})
-    columns = {"label": "label", "score": "score"}
-    exact = EvaluationSet.from_frame(frame, **columns, buckets="exact")
-    coarse = EvaluationSet.from_frame(frame, **columns, buckets=BUCKETS)
+    columns = {"y_true": "label", "y_score": "score"}
+    exact = EvaluationSet(data=frame, score_bins="exact", **columns)
+    coarse = EvaluationSet(data=frame, score_bins=BUCKETS, **columns)
     cells = f"{coarse.cells.score.size:,} cells instead of {exact.cells.score.size:,}, scores from {score.min():.0e}"
     counted = [metric.name for metric in CONFUSION_METRICS if isinstance(metric, dm.metrics.ConfusionMetric)]
     # One probability for all missing rows, so that nothing but the buckets can make a difference.
-    settings: dict[str, Any] = {"label_model": 0.1, "metrics": [*counted, "roc_auc"], "zero_division": np.nan}
+    settings: dict[str, Any] = {
+        "metrics": [*counted, "roc_auc"],
+        "zero_division": np.nan,
+        "missingness": dm.missing.Fixed(0.1),
+    }
     results = [dm.evaluate(data, **settings) for data in (exact, coarse)]
     gaps = {name: _gap(*(result[name] for result in results)) for name in settings["metrics"]}
     auc = gaps.pop("roc_auc")
@@ -113,14 +117,14 @@ def buckets_against_exact(*, quick: bool = False) -> Iterator[dict[str, Any]]:
         1e-12,
         f"means, standard deviations and ends of intervals; a rounding error or two; {cells}",
     )
-    bound = results[1].bucket_effect["roc_auc"]
+    bound = results[1].binning_error["roc_auc"]
     yield row(f"{n:,} rows, buckets / exact: ROC-AUC, gap over its bound", auc / bound, 1.0, f"gap {auc:.1e}; {cells}")
     yield row(f"{n:,} rows: bound on what buckets do to ROC-AUC", bound, 1e-4, "for every labeling of the missing rows")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.MissingnessWarning)
         defaults = [dm.evaluate(data) for data in (exact, coarse)]
     gaps = {name: _gap(*(result[name] for result in defaults)) for name in defaults[0]}
-    widths = {name: np.ptp(law.interval(0.9)) for name, law in defaults[0].items()}
+    widths = {name: np.ptp(distribution.interval(0.9)) for name, distribution in defaults[0].items()}
     shown = ", ".join(f"{name} {gap:.1e} ({gap / widths[name]:.1%} of the width)" for name, gap in gaps.items())
     yield row(f"{n:,} rows, default label model: largest gap", max(gaps.values()), 1e-3, shown)
 
@@ -153,7 +157,7 @@ def small_groups(*, quick: bool = False) -> Iterator[dict[str, Any]]:
         f"{n:,} groups of {SMALL_ROWS:,} rows, one core: ms of processor time per group",
         own,
         10.0,
-        f"the total included; five metrics of scikit-learn on the labelled rows, in the same run: {peer:.1f} ms "
+        f"the total included; five metrics of scikit-learn on the labeled rows, in the same run: {peer:.1f} ms "
         f"(ratio {own / peer:.1f})",
     )
 
@@ -177,7 +181,7 @@ def write_rows(path: Path, n: int, segments: int = 0, months: int = 0) -> None:
 
 
 def write_dated_rows(path: Path, n: int) -> None:
-    """Scores U^4 and labels drawn from them, scored over a year; positives are labelled within 40 days on average."""
+    """Scores U^4 and labels drawn from them, scored over a year; positives are labeled within 40 days on average."""
     rng = np.random.default_rng(0)
     fields = [("score", pa.float64()), ("label", pa.int8()), ("scored", pa.date32()), ("came", pa.date32())]
     first, last = np.datetime64("2026-01-01"), np.datetime64("2026-12-31")
@@ -216,7 +220,7 @@ def _worker(*arguments: str) -> dict[str, Any]:
 
 def _gap(one: dm.MetricDistribution, other: dm.MetricDistribution) -> float:
     """The largest difference of what a table would print."""
-    figures = [np.array([law.mean(), law.std(), *law.interval(0.9)]) for law in (one, other)]
+    figures = [np.array([each.mean(), each.std(), *each.interval(0.9)]) for each in (one, other)]
     return float(np.nanmax(np.abs(figures[0] - figures[1])))
 
 

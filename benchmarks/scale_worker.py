@@ -45,26 +45,26 @@ def scan(engine: str, path: str) -> Any:
     return pl.scan_parquet(path)
 
 
-def plain(engine: str, path: str, buckets: str, *keys: str) -> dict[str, Any]:
+def plain(engine: str, path: str, score_bins: str, *keys: str) -> dict[str, Any]:
     """The engine's own group-by of score buckets and labels (and keys)."""
     rows = scan(engine, path)
     if engine == "duckdb":
-        query = PLAIN.format(buckets=buckets, keys="".join(f"{key}, " for key in keys))
+        query = PLAIN.format(score_bins=score_bins, keys="".join(f"{key}, " for key in keys))
         seconds, found = timed(lambda: rows.query("rows", query).arrow().read_all())
         return {"seconds": seconds, "groups": found.num_rows}
     import polars as pl
 
-    bucket = (pl.col("score") * int(buckets)).floor().cast(pl.Int32).alias("bucket")
+    bucket = (pl.col("score") * int(score_bins)).floor().cast(pl.Int32).alias("bucket")
     grouped = rows.group_by(bucket, *keys, "label").agg(pl.len())
     seconds, found = timed(lambda: grouped.collect(engine="streaming"))
     return {"seconds": seconds, "groups": found.height}
 
 
-def plain_dated(engine: str, path: str, buckets: str) -> dict[str, Any]:
+def plain_dated(engine: str, path: str, score_bins: str) -> dict[str, Any]:
     """The engine's own group-by of score buckets, labels, and ages and delays in octaves of days, by its logarithm."""
     rows = scan(engine, path)
     if engine == "duckdb":
-        seconds, found = timed(lambda: rows.query("rows", PLAIN_DATED.format(buckets=buckets)).arrow().read_all())
+        seconds, found = timed(lambda: rows.query("rows", PLAIN_DATED.format(score_bins=score_bins)).arrow().read_all())
         return {"seconds": seconds, "groups": found.num_rows}
     import datetime as dt
 
@@ -73,7 +73,7 @@ def plain_dated(engine: str, path: str, buckets: str) -> dict[str, Any]:
     def step(days: pl.Expr) -> pl.Expr:
         return (4.0 * (days.dt.total_days() + 1).log(2.0)).floor().cast(pl.Int16)
 
-    bucket = (pl.col("score") * int(buckets)).floor().cast(pl.Int32).alias("bucket")
+    bucket = (pl.col("score") * int(score_bins)).floor().cast(pl.Int32).alias("bucket")
     age, delay = pl.lit(dt.date(2026, 12, 31)) - pl.col("scored"), pl.col("came") - pl.col("scored")
     grouped = rows.group_by(bucket, step(age).alias("age"), step(delay).alias("delay"), "label").agg(pl.len())
     seconds, found = timed(lambda: grouped.collect(engine="streaming"))
@@ -83,10 +83,11 @@ def plain_dated(engine: str, path: str, buckets: str) -> dict[str, Any]:
 def dated(engine: str, path: str) -> dict[str, Any]:
     """The cells of rows with dates."""
     from darkmetrics import EvaluationSet
+    from darkmetrics.missing import Delayed
 
-    columns = {"label": "label", "score": "score", "scored_at": "scored", "labelled_at": "came"}
-    seconds, data = timed(lambda: EvaluationSet.from_frame(scan(engine, path), **columns, as_of="2026-12-31"))
-    return {"seconds": seconds, "cells": data.cells.score.size, "buckets": data.buckets}
+    delayed = Delayed(scored_at="scored", labeled_at="came", as_of="2026-12-31")
+    seconds, data = timed(lambda: EvaluationSet("label", "score", data=scan(engine, path), missingness=delayed))
+    return {"seconds": seconds, "cells": data.cells.score.size, "buckets": data.score_bins}
 
 
 def evaluate(engine: str, path: str) -> dict[str, Any]:
@@ -96,15 +97,15 @@ def evaluate(engine: str, path: str) -> dict[str, Any]:
     seconds, result = timed(lambda: evaluated(scan(engine, path)))
     data: dm.EvaluationSet = result.data
     cells = data.cells.score.size
-    return {"seconds": seconds, "cells": cells, "buckets": data.buckets, "recall": result["recall"].mean()}
+    return {"seconds": seconds, "cells": cells, "buckets": data.score_bins, "recall": result["recall"].mean()}
 
 
 def evaluated(frame: Any) -> Any:
-    from darkmetrics.evaluating import evaluate_frame
+    from darkmetrics.evaluating import evaluate
 
-    result = evaluate_frame(frame, label="label", score="score")
-    for law in result.values():
-        law.mean(), law.std(), law.interval(0.9)
+    result = evaluate("label", "score", data=frame)
+    for distribution in result.values():
+        distribution.mean(), distribution.std(), distribution.interval(0.9)
     return result
 
 
@@ -112,10 +113,15 @@ def by_groups(engine: str, path: str, n_jobs: str) -> dict[str, Any]:
     """Every segment in every month, and the total."""
     from darkmetrics.monitoring import evaluate_by
 
-    settings = {"label": "label", "score": "score", "targets": {"recall": 0.7}, "n_jobs": int(n_jobs)}
-    seconds, result = timed(lambda: evaluate_by(scan(engine, path), by=["segment", "month"], **settings))
-    small = sum(bool(group.too_small) for group in result.groups.values())
-    return {"seconds": seconds, "groups": len(result), "too_small": small, "alerts": len(result.alerts)}
+    settings = {"y_true": "label", "y_score": "score", "n_jobs": int(n_jobs)}
+    table, by, targets = scan(engine, path), ["segment", "month"], {"recall": 0.7}
+    seconds, alerts = timed(lambda: evaluate_by(data=table, by=by, **settings).alerts(targets))
+    return {
+        "seconds": seconds,
+        "groups": len(alerts.grouped),
+        "too_small": len(alerts.too_small),
+        "alerts": len(alerts),
+    }
 
 
 def small_groups(number: str, rows: str) -> dict[str, Any]:
@@ -132,7 +138,7 @@ def small_groups(number: str, rows: str) -> dict[str, Any]:
     frame = pl.DataFrame({"group": np.arange(n) % int(number), "label": label, "score": score})
 
     def ours() -> None:
-        evaluate_by(frame, "group", label="label", score="score")
+        evaluate_by("label", "score", data=frame, by="group")
 
     def theirs() -> None:
         for part in frame.drop_nulls().partition_by("group"):
@@ -163,7 +169,7 @@ def spark(rows: str) -> dict[str, Any]:
         frame = spark_rows(session, int(rows))
         session.range(1000).count()  # the first query of a session pays for its start
         before = len(shuffles(session))
-        seconds, data = timed(lambda: EvaluationSet.from_frame(frame, label="label", score="score"))
+        seconds, data = timed(lambda: EvaluationSet("label", "score", data=frame))
         plans = shuffles(session)[before:]
         total, _ = timed(lambda: evaluated(frame))
         plain_seconds, _ = timed(
@@ -173,7 +179,7 @@ def spark(rows: str) -> dict[str, Any]:
         )
     finally:
         session.stop()
-    found = {"cells": data.cells.score.size, "buckets": data.buckets, "shuffles": plans}
+    found = {"cells": data.cells.score.size, "buckets": data.score_bins, "shuffles": plans}
     return found | {"seconds": seconds, "evaluate_seconds": total, "plain_seconds": plain_seconds}
 
 

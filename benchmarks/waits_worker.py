@@ -47,7 +47,7 @@ def problem(n: int, missing: float, weights: bool | list[float], heavy: int = 0)
 
 
 def counted_problem(missing: int, scores: int) -> dict[str, Any]:
-    """Missing rows on that many of 101 scores, beside a million labelled ones: a set that an engine has counted."""
+    """Missing rows on that many of 101 scores, beside a million labeled ones: a set that an engine has counted."""
     score = np.arange(101) / 100.0
     positives = np.rint(1e4 * score).astype(np.int64)
     counts = np.zeros(101, dtype=np.int64)
@@ -95,7 +95,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (start + case["limit"], start + case["limit"] + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     data = problem(*case["arrays"]) if "arrays" in case else counted_problem(*case["counted"])
-    settings = {name: case[name] for name in ("label_model", "method") if name in case}
+    settings = {name: case[name] for name in ("missingness", "method") if name in case}
     metrics = metrics_of(case["metrics"])
     start = time.process_time()
     str(dm.evaluate(**data, metrics=metrics, rng=0, **settings))

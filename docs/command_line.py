@@ -28,18 +28,20 @@ or fewer values than the header is refused by its number. Parquet files over 64 
 memory; more than a million different scores are then taken together in buckets, and a note says how far that can have
 moved a metric.
 
-**Many files.** FILE may be a pattern in quotes, such as `'2026-*.parquet'`, or a folder of Parquet files, which may be
-partitioned (`days/month=2026-01/part-0.parquet`). What begins with `_` or `.` is no data there, unless the pattern has
-that sign itself; [the rule](../how-to/engines.md#files) is the same for the library.
+**Many files.** FILE may be several files, as a shell lists them for `lake/*.parquet`; a pattern in quotes, such as
+`'2026-*.parquet'`; or a folder of Parquet files, which may be partitioned (`days/month=2026-01/part-0.parquet`). What
+begins with `_` or `.` is no data there, unless the pattern has that sign itself; [the
+rule](../how-to/engines.md#files) is the same for the library.
 
 **Missing labels.** Null and NaN in any format. In a CSV file, where all is text, a label is missing if it is empty or
 one of `NaN`, `nan`, `null`, `NULL`, `None`, `NA`, `N/A` and `<NA>`, written like this, unless it is the `--pos-label`;
 `--missing-label` adds one more value, again for more. This holds for labels only: a score must be a number.
 
-**Columns.** `--label` and `--score` name them. Left out, they are guessed if exactly one column has a likely name,
-and the guess is printed. For labels these are label, labels, target, y, y_true, true_label, truth, ground_truth, actual
-and outcome; for scores score, scores, y_score, prob, proba, probability, y_prob, y_proba, pred_proba and p_hat. Case
-and signs such as spaces, dashes and underscores do not count: `True Label` is one too.
+**Columns.** `--label` and `--score` name them. If you leave one out, it is guessed from the names of the columns.
+Exactly one must be usual (such as label, y_true, target, fraud; score, p, prob, y_pred_proba) or, failing that,
+contain such a word. Case, spaces, dashes and underscores do not count. The guess and the full command are printed to
+standard error: `darkmetrics june.csv` is `darkmetrics evaluate june.csv --label fraud --score p` if these are the
+columns.
 
 **Output.** Results go to standard output or to `--output`, which is written under another name and renamed when it is
 complete, and must not be one of the files that are read. A table and Markdown have what was assumed above the numbers
@@ -48,7 +50,7 @@ columns wide where that can be, or as wide as the terminal. Beside the other for
 to standard error. `--format json` is `to_dict()` of the library's result, at full precision; the columns of
 `--format csv` are listed with each command, and what is undefined is empty there. Without `--format` the suffix of
 `--output` says it: `.json`, `.csv` or `.md`, `.prom` (prometheus) and `.xml` (junit); one of another kind
-of file, such as `.html` or `.parquet`, is refused. `evaluate`, `monitor`, `compare` and `change` also write
+of file, such as `.html` or `.parquet`, is refused. `check`, `monitor`, `compare` and `change` also write
 `--format prometheus`, gauges for [dashboards](../how-to/dashboards.md), and `--format junit`, a test case for each
 target, gate or group that pipelines show beside their other tests; known alerts and groups that are too small are
 skipped ones.
@@ -62,12 +64,13 @@ label = "fraud"
 score = "p"
 missingness = "by_score"
 
-[evaluate]
-target = ["recall>=0.8", "fpr<=0.01"]
+[check]
+fail-under = "recall=0.8"
+fail-over = "fpr=0.01"
 
 [monitor]
 time = "booked"
-every = "month"
+period = "month"
 ```
 
 **Exit codes.** What could not be said on a standard error that is closed or full, the code still says.
@@ -79,7 +82,7 @@ every = "month"
 A pipeline that must not go on unless recall is at least 0.8 with probability 90%:
 
 ```
-darkmetrics evaluate june.parquet --label fraud --score p --missingness by_label --target recall=0.8 && ./deploy
+darkmetrics check june.parquet --label fraud --score p --missingness by_label --fail-under recall=0.8 && ./deploy
 ```
 
 The last lines begin with `PASS` or `FAIL`. Where nothing is stated about why labels are missing, the probability allows
@@ -93,13 +96,13 @@ alert is rarely false, however many groups there are:
 
 ```
 darkmetrics monitor '2026-*.parquet' --label fraud --score p --missingness by_label --by country --time booked \\
-    --every month --target recall=0.8 --last 3 \\
-    --known alerts.json -o alerts.json --report alerts.html || ./mail alerts.html
+    --period month --target recall=0.8 --last-periods 3 \\
+    --known-alerts alerts.json -o alerts.json --report alerts.html || ./mail alerts.html
 ```
 
-Alerts that `--known` has, an earlier `--output` in JSON, are not new: they are shown with the day since when they are
-known, and the exit code is 0. Without `--known` it is 1 as long as there is an alert. A run that fails (exit codes 2
-and 3) leaves the file as it was ([every night](../how-to/monitor.md#every-night)).
+Alerts that `--known-alerts` has, an earlier `--output` in JSON, are not new: they are shown with the day since when
+they are known, and the exit code is 0. Without `--known-alerts` it is 1 as long as there is an alert. A run that fails
+(exit codes 2 and 3) leaves the file as it was ([every night](../how-to/monitor.md#every-night)).
 """
 
 _METRIC = {"metric": "name of the metric", "meaning": "what it is", "better": "higher, lower or neither"}
@@ -112,7 +115,7 @@ CSV: dict[str, dict[str, str]] = {
         "metric": _METRIC["metric"],
         "scope": "what the numbers are about: rows or population",
         **_METRIC,
-        "labelled_only": _DROPPED,
+        "labeled_only": _DROPPED,
         "method": "how its law was found",
         "mean": "the estimate",
         "std": "standard deviation of the law",
@@ -127,15 +130,12 @@ CSV: dict[str, dict[str, str]] = {
         "ks_bound": "proven bound on the error of any probability of the law, if there is one",
         "variance_from_labels": "share of the variance due to the labels themselves",
         "variance_from_calibration": "share due to the curve from scores to probabilities",
-        "variance_from_prevalence": "share due to how far missing rows differ from labelled ones",
+        "variance_from_prevalence": "share due to how far missing rows differ from labeled ones",
         "variance_from_sampling": "with --scope population: share due to the choice of rows",
         "sensitivity_odds": "how many times off the odds of missing rows may be in the next two",
         "sensitivity_low": "lower end of the interval then",
         "sensitivity_high": "upper end of the interval then",
-        "target": "with --target: the value to reach",
-        "target_probability": "with --target: the probability that it is reached",
-        "target_met": "with --target: whether that is at least --confidence",
-        "warnings": "what was warned of; the same in every row",
+        "warnings": "the warnings; the same in every row",
     },
     "compare": {
         "metric": _METRIC["metric"],
@@ -145,7 +145,7 @@ CSV: dict[str, dict[str, str]] = {
         "low": "lower end of the interval",
         "high": "upper end of the interval",
         "method": "how its law was found",
-        "labelled_only": _DROPPED,
+        "labeled_only": _DROPPED,
         "best": "probability that the model is better than all others",
         "better_than_first": "probability that it is better than the first model; empty for that one",
         "difference_mean": "the estimate of its metric less that of the first model",
@@ -181,24 +181,24 @@ CSV: dict[str, dict[str, str]] = {
         "metric": _METRIC["metric"],
         "scope": "what the numbers are about: rows or population",
         "rows": "rows of the group",
-        "labelled": "rows with a label",
-        "positive": "rows labelled positive",
-        "negative": "rows labelled negative",
+        "labeled": "rows with a label",
+        "positive": "rows labeled positive",
+        "negative": "rows labeled negative",
         "missing": "rows without a label",
         "mean": "the estimate",
         "low": "lower end of the interval",
         "high": "upper end of the interval",
-        "labelled_only": _DROPPED,
+        "labeled_only": _DROPPED,
         "lowest_possible": "smallest value over all missing labels",
         "highest_possible": "largest value over all missing labels",
         "undefined": _UNDEFINED,
         "method": "how its law was found",
-        "bucket_effect": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
+        "binning_error": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
         "chance_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",
         "alert": "whether there is one",
-        "new": "whether it is one that --known does not have",
+        "new": "whether it is one that --known-alerts does not have",
         "too_small": "why the group has too few labels to be judged; empty if it has enough",
         "warnings": "categories of what its evaluation warned of",
     },
@@ -208,7 +208,7 @@ CSV: dict[str, dict[str, str]] = {
         "highest_possible": "largest value over all missing labels",
         "oracle_pessimistic": "value with every missing row decided wrongly",
         "oracle_optimistic": "value with every missing row decided rightly",
-        "labelled_only": _DROPPED,
+        "labeled_only": _DROPPED,
         "bounds_sharp": "whether some labels attain the smallest and the largest value",
     },
     "curves": {
@@ -218,7 +218,7 @@ CSV: dict[str, dict[str, str]] = {
         "mean": "the estimate",
         "lowest_possible": "smallest value over all missing labels",
         "highest_possible": "largest value over all missing labels",
-        "labelled_only": _DROPPED,
+        "labeled_only": _DROPPED,
         "undefined": _UNDEFINED,
         "low": "lower end of the interval",
         "high": "upper end of the interval",
@@ -247,6 +247,13 @@ CSV: dict[str, dict[str, str]] = {
     },
     "metrics": {**_OF_METRIC, "meaning": _METRIC["meaning"]},
 }
+_TARGET = {
+    "target": "limit of the metric",
+    "target_probability": "probability that the limit is met",
+    "target_met": "whether that is at least --confidence",
+}
+CSV["check"] = CSV["evaluate"] | _TARGET
+CSV["check"]["warnings"] = CSV["check"].pop("warnings")
 
 
 def page() -> str:

@@ -52,20 +52,21 @@ def evaluate_and_catch(labels, score):
     return result, [f"{warning.category.__name__}: {warning.message}" for warning in caught]
 
 
-def interval_in_words(law):
-    low, high = law.interval(0.9)
+def interval_in_words(distribution):
+    low, high = distribution.interval(0.9)
     return f"{low:.3f} to {high:.3f}"
 
 
 def comparison(result, truth):
     """One line per metric: the truth beside what was said without it."""
     rows = []
-    for name, law in result.items():
-        low, high = law.interval(0.9)
-        true, dropped = truth[name], result.labelled_only[name]
+    for name, distribution in result.items():
+        low, high = distribution.interval(0.9)
+        true, dropped = truth[name], result.labeled_only[name]
         verdict = "inside the interval" if low <= true <= high else "OUTSIDE the interval"
-        missed_by, dropped_by = abs(law.mean() - true), abs(dropped - true)
-        rows.append((name, true, interval_in_words(law), verdict, law.mean(), missed_by, dropped, dropped_by))
+        missed_by, dropped_by = abs(distribution.mean() - true), abs(dropped - true)
+        estimate = distribution.mean()
+        rows.append((name, true, interval_in_words(distribution), verdict, estimate, missed_by, dropped, dropped_by))
     return rows
 
 
@@ -75,12 +76,12 @@ def over_more_splits():
     for seed in range(1, MORE_SPLITS + 1):
         y_test, score, hidden = scored_rows(seed)
         labels = np.where(hidden, np.nan, y_test)
-        truth = dm.baselines.complete_case(dm.EvaluationSet(y_test, score))
+        truth = dm.paper.complete_case(dm.EvaluationSet(y_test, score))
         results = evaluate_and_catch(labels, score)[0], dm.evaluate(labels, score, missingness="by_score")
         held.append([[row[3].startswith("inside") for row in comparison(result, truth)] for result in results])
         stated = results[1]
         errors.append(
-            [abs(value - truth["recall"]) for value in (stated["recall"].mean(), stated.labelled_only["recall"])]
+            [abs(value - truth["recall"]) for value in (stated["recall"].mean(), stated.labeled_only["recall"])]
         )
     return np.mean(held, axis=(0, 2)), np.mean(errors, axis=0)
 
@@ -105,18 +106,18 @@ def main():
     print(stated)
 
     # The hidden labels, uncovered: nothing above has seen them.
-    truth = dm.baselines.complete_case(dm.EvaluationSet(y_test, score))
+    truth = dm.paper.complete_case(dm.EvaluationSet(y_test, score))
     rows = comparison(stated, truth)
     print()
     print("Now the hidden labels are uncovered. The truth on the same rows:")
     for name, true, interval, verdict, *_ in rows:
         print(f"  {name:<9} is {true:.3f}: {verdict} {interval}")
     print()
-    print("How far off was the estimate, and how far off is dropping the unlabelled rows?")
+    print("How far off was the estimate, and how far off is dropping the unlabeled rows?")
     for name, _, _, _, estimate, missed_by, dropped, dropped_by in rows:
         print(
             f"  {name:<9} estimate {estimate:.3f} is off by {missed_by:.3f}, "
-            f"labelled only {dropped:.3f} is off by {dropped_by:.3f}"
+            f"labeled only {dropped:.3f} is off by {dropped_by:.3f}"
         )
 
     inside = sum(verdict.startswith("inside") for _, _, _, verdict, *_ in rows)
@@ -126,7 +127,7 @@ def main():
     shares, errors = over_more_splits()
     summary = [
         f"{inside} of {len(rows)} true values lie in their 90% interval; with no reason stated, {inside_unstated} do.",
-        f"The estimate is nearer to the truth than the labelled-only value for {nearer} of {len(rows)} metrics.",
+        f"The estimate is nearer to the truth than the labeled-only value for {nearer} of {len(rows)} metrics.",
         f"With the labels still hidden, the chance that recall exceeds {target} was {stated['recall'].sf(target):.0%}.",
         f"This is one split. In {MORE_SPLITS} others, {shares[1]:.0%} of the true values lie in their 90% interval;",
         f"with no reason stated, {shares[0]:.0%} do.",

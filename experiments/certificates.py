@@ -37,14 +37,14 @@ HALF_MISS = dm.metrics.ConfusionMetric(
 )
 
 
-def distance(truth: dm.MetricDistribution, law: dm.MetricDistribution) -> tuple[float, float]:
+def distance(truth: dm.MetricDistribution, distribution: dm.MetricDistribution) -> tuple[float, float]:
     """The largest difference of two cdfs: one that was found, and one that is nowhere exceeded.
 
     Both cdfs rise, so between two places neither passes the other by more than its level at the right place minus the
     other's at the left one. Stretches where that leaves room for more than was found are cut in four.
     """
-    place = law.mean() + law.std() * np.linspace(-12.0, 12.0, 769)
-    level = [place, truth.cdf(place), law.cdf(place)]
+    place = distribution.mean() + distribution.std() * np.linspace(-12.0, 12.0, 769)
+    level = [place, truth.cdf(place), distribution.cdf(place)]
     found = float(np.abs(level[1] - level[2]).max())
     most = max(float(x) for cdf in level[1:] for x in (cdf[0], 1.0 - cdf[-1]))
     ends = [np.stack([x[:-1], x[1:]]) for x in level]
@@ -57,7 +57,7 @@ def distance(truth: dm.MetricDistribution, law: dm.MetricDistribution) -> tuple[
             return found, most
         left, right = (np.stack([x[side, wide] for x in ends]) for side in (0, 1))
         inner = left[0] + (right[0] - left[0]) * np.array([[0.25], [0.5], [0.75]])
-        new = [inner, truth.cdf(inner), law.cdf(inner)]
+        new = [inner, truth.cdf(inner), distribution.cdf(inner)]
         found = max(found, float(np.abs(new[1] - new[2]).max()))
         rows = [np.concatenate([left[i][None], new[i], right[i][None]]) for i in range(3)]
         ends = [np.stack([x[:-1].ravel(), x[1:].ravel()]) for x in rows]
@@ -89,12 +89,12 @@ def table() -> Iterator[dict[str, Any]]:
         y, score, p = problem(n, 0.02, np.random.default_rng(n))
         for how in ("balanced", "very unbalanced"):
             decided = decisions(how, y, score)
-            data = dm.EvaluationSet(y, score, y_pred=decided, probability=p)
+            data = dm.EvaluationSet(y, score, y_pred=decided, missingness=dm.missing.Fixed(p))
             chosen = list(metrics.values())
             gauss = dm.evaluate(data, metrics=chosen, method="gaussian", zero_division=np.nan)
             exact = dm.evaluate(data, metrics=chosen, method="exact", zero_division=np.nan)
             for name, metric in metrics.items():
-                paper = dm.paper_bounds.paper_bound(data, metric)
+                paper = dm.paper.paper_bound(data, metric)
                 found, most = distance(exact[name], gauss[name])
                 bound = gauss[name].certificate.ks_bound
                 failed = [h for h in paper.hypotheses if not h.holds]
@@ -121,13 +121,17 @@ def curves() -> Iterator[dict[str, Any]]:
     for n in PLOT_SIZES:
         y, score, p = problem(n, 0.0, np.random.default_rng(n))
         metrics = ["recall", "f1", "roc_auc"]
-        gauss = dm.evaluate(y, score, metrics=metrics, label_model=p, method="gaussian", zero_division=np.nan)
-        exact = dm.evaluate(y, score, metrics=metrics, label_model=p, method="exact", zero_division=np.nan)
+        gauss = dm.evaluate(
+            y, score, metrics=metrics, missingness=dm.missing.Fixed(p), method="gaussian", zero_division=np.nan
+        )
+        exact = dm.evaluate(
+            y, score, metrics=metrics, missingness=dm.missing.Fixed(p), method="exact", zero_division=np.nan
+        )
         for name in metrics:
             truth, noise = exact[name], 0.0
             if truth.method != "exact" and n <= DRAWN_UP_TO:
                 drawn = dm.methods.MonteCarlo(n_resamples=DRAWS)
-                truth = dm.evaluate(y, score, metrics=name, label_model=p, method=drawn, rng=n)[name]
+                truth = dm.evaluate(y, score, metrics=name, missingness=dm.missing.Fixed(p), method=drawn, rng=n)[name]
                 noise = truth.certificate.ks_bound
             found, most = distance(truth, gauss[name])
             yield {

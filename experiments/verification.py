@@ -72,10 +72,24 @@ def late(rng: Rng, *, positives: float, negatives: float, timed: bool, arrival: 
     delay = np.floor(rng.exponential(np.where(y, positives, negatives)))
     gone = delay > age
     known = np.where(gone, np.nan, delay) if timed else None
-    before = dm.evaluate(np.where(gone, np.nan, y), score, age=age, metrics="precision", method="gaussian", delay=known)
+    before = dm.evaluate(
+        np.where(gone, np.nan, y),
+        score,
+        missingness=dm.missing.Delayed(age=age, delay=known),
+        metrics="precision",
+        method="gaussian",
+    )
     came = gone & (delay - age <= DAYS)
     when = np.ceil((delay - age)[came] / 3.0) * 3.0
-    return dm.verify(before, y[came].astype(int), score[came], time=when, age=age[came], arrival=arrival, alpha=ALPHA)
+    return dm.verify(
+        before,
+        y[came].astype(int),
+        score[came],
+        time=when,
+        age=age[came],
+        arrival=arrival,
+        alpha=ALPHA,
+    )
 
 
 # What is measured, in the words of the page; whether it is right; the stream.

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models import LabelModel, Posterior
+from darkmetrics.missing import Mechanism, Posterior
 
 
 @dataclass(frozen=True)
-class Believed(LabelModel):
+class Believed(Mechanism):
     """Nodes as given."""
 
     believed: Posterior
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         return self.believed
 
-    def describe(self, data: EvaluationSet, nodes: Any = None) -> str:
+    def describe(self, data: EvaluationSet, posterior: Any = None) -> str:
         return "Assumed: the nodes given."

@@ -351,7 +351,7 @@ def solve(names, problem: Problem, zero_division: Any = math.nan, method: Any = 
             y_pred=problem.decision,
             sample_weight=None if np.all(problem.weight == 1.0) else problem.weight,
             metrics=[metric_of(name) for name in names],
-            label_model=problem.p,
+            missingness=dm.missing.Fixed(problem.p),
             method=method,
             zero_division=zero_division,
             **options,
@@ -362,23 +362,23 @@ def solved(names, problem: Problem, zero_division: Any, **options) -> dict[str, 
     """The laws of those metrics that have one: a ratio whose denominator is zero on average has no Gaussian law."""
     try:
         return dict(solve(names, problem, zero_division, **options).items())
-    except dm.MethodError:
+    except dm.exceptions.MethodError:
         if len(names) == 1:
             return {}
         one_by_one = [solved([name], problem, zero_division, **options) for name in names]
-        return {name: law for found in one_by_one for name, law in found.items()}
+        return {name: distribution for found in one_by_one for name, distribution in found.items()}
 
 
-def places(law, truth: oracle.Law) -> Any:
+def places(distribution, truth: oracle.Law) -> Any:
     """Where cdfs are compared: at the atoms of the truth and close to them on either side, between, and far away."""
     atoms = truth.values
     if atoms.size > 200:  # some from everywhere, and those where the two are furthest apart
-        furthest = np.argsort(-np.abs(truth.cdf(atoms) - 0.5 * truth.masses - law.cdf(atoms)))
+        furthest = np.argsort(-np.abs(truth.cdf(atoms) - 0.5 * truth.masses - distribution.cdf(atoms)))
         heaviest = np.argsort(-truth.masses)
         spread = np.linspace(0, atoms.size - 1, 100).round().astype(int)
         atoms = atoms[np.unique(np.concatenate([furthest[:50], heaviest[:50], spread]))]
     step = 1e-9 * max(1.0, float(np.abs(atoms).max()))
-    low, high = law.mean() - 6.0 * law.std(), law.mean() + 6.0 * law.std()
+    low, high = distribution.mean() - 6.0 * distribution.std(), distribution.mean() + 6.0 * distribution.std()
     wide = max(1.0, high - low, truth.high - truth.low)
     grid = np.linspace(min(low, truth.low), max(high, truth.high), 25)
     far = [-np.inf, truth.low - wide, truth.high + wide, -1e9 * wide, 1e9 * wide, np.inf]
@@ -398,19 +398,19 @@ def blur_of(problem: Problem) -> float:
     return 1e-12 if weight.max() < 1e4 * weight.min() else 1e-7
 
 
-def violations(law, *truths: oracle.Law, blur=1e-13, levels=LEVELS, slack=TOLERANCE) -> list[str]:
+def violations(distribution, *truths: oracle.Law, blur=1e-13, levels=LEVELS, slack=TOLERANCE) -> list[str]:
     """Every way in which the certificate of a law contradicts the truths, in words; empty when it does in none.
 
     Atoms are where they are up to `blur` of the largest, so that right at one of them the cdf is known between two
     values; `slack` is what cdfs may be off by.
     """
-    certificate, found = law.certificate, []
+    certificate, found = distribution.certificate, []
     if not (0.0 <= certificate.ks_bound <= 1.0 and certificate.vacuous == (certificate.ks_bound >= 1.0)):
         found.append(f"ks_bound {certificate.ks_bound}, vacuous {certificate.vacuous}")
-    intervals = {level: law.interval(level, certified=True) for level in levels}
+    intervals = {level: distribution.interval(level, certified=True) for level in levels}
     for truth in truths:
         moved = blur * max(1.0, float(np.abs(truth.values).max()))
-        found += _wrong_bounds(law, truth, moved, slack)
+        found += _wrong_bounds(distribution, truth, moved, slack)
         for level, (low, high) in intervals.items():
             held = float(truth.masses[(truth.values >= low - moved) & (truth.values <= high + moved)].sum())
             if not held >= level - slack:
@@ -418,9 +418,9 @@ def violations(law, *truths: oracle.Law, blur=1e-13, levels=LEVELS, slack=TOLERA
     return found
 
 
-def _wrong_bounds(law, truth: oracle.Law, moved: float, slack: float) -> Iterator[str]:
-    certificate, t = law.certificate, places(law, truth)
-    least, most, level = truth.cdf(t - moved), truth.cdf(t + moved), law.cdf(t)
+def _wrong_bounds(distribution, truth: oracle.Law, moved: float, slack: float) -> Iterator[str]:
+    certificate, t = distribution.certificate, places(distribution, truth)
+    least, most, level = truth.cdf(t - moved), truth.cdf(t + moved), distribution.cdf(t)
     bound, (lower, upper) = np.asarray(certificate.bound_at(t)), certificate.cdf_bounds(t)
     gap = np.maximum(level - most, least - level)
     for what, off in (
@@ -442,10 +442,10 @@ def truths(name, problem: Problem, fill=math.nan, labelings=None) -> list[oracle
     """The law given that the metric is defined and, if 0/0 has a value, the law in which it counts as that."""
     y, probability = oracle.labelings(problem) if labelings is None else labelings
     values = definition_of(name)(y, problem.score, problem.decision, problem.weight)
-    laws = [law_of(values, probability)]
-    if not math.isnan(fill) and laws[0].undefined > 0.0:
-        laws.append(law_of(values, probability, fill))
-    return laws
+    distributions = [law_of(values, probability)]
+    if not math.isnan(fill) and distributions[0].undefined > 0.0:
+        distributions.append(law_of(values, probability, fill))
+    return distributions
 
 
 def wrong_laws(found, names, problem: Problem, zero_division, labelings, levels) -> list[str]:
@@ -455,13 +455,13 @@ def wrong_laws(found, names, problem: Problem, zero_division, labelings, levels)
     """
     result = []
     for name in names:
-        law = found[name]
-        if law.certificate is None:
+        distribution = found[name]
+        if distribution.certificate is None:
             continue
         fill = oracle.undefined_as(name) if isinstance(zero_division, str) else float(zero_division)
-        laws = [truth for truth in truths(name, problem, fill, labelings) if truth.values.size]
-        truth = laws[-1:] if law.method == "exact" else laws
-        words = violations(law, *truth, blur=blur_of(problem), levels=levels)
+        distributions = [truth for truth in truths(name, problem, fill, labelings) if truth.values.size]
+        truth = distributions[-1:] if distribution.method == "exact" else distributions
+        words = violations(distribution, *truth, blur=blur_of(problem), levels=levels)
         result += [f"{name}: {one}" for one in words]
     return result
 

@@ -303,7 +303,7 @@ def labelings(problem: Problem):
     return y, np.prod(np.where(choices == 1, problem.p, 1.0 - problem.p), axis=1)
 
 
-def law(definition: Definition, problem: Problem, zero_division: float = math.nan) -> Law:
+def distribution(definition: Definition, problem: Problem, zero_division: float = math.nan) -> Law:
     """The law of a metric by brute force; a 0/0 counts as `zero_division`, and is left out when that is nan."""
     y, probability = labelings(problem)
     values = definition(y, problem.score, problem.decision, problem.weight)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness.arrival_curves import arrival_of
 from plot_checks import check_readable, labels_of, signs
 
@@ -47,22 +47,24 @@ def arrival(result):
     return result.arrival
 
 
-def learnt(seed, *, timed, **about):
+def learned(seed, *, timed, **about):
     y_true, y_score, age, delay, y = rows(seed, **about)
-    data = dm.EvaluationSet(y_true, y_score, age=age, delay=delay if timed else None)
-    return arrival_of(LateLabels().fit(data), data), int(y[np.isnan(y_true)].sum())
+    data = dm.EvaluationSet(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay if timed else None))
+    return arrival_of(Delayed().fit(data), data), int(y[np.isnan(y_true)].sum())
 
 
 @pytest.fixture(scope="module")
 def result():
     y_true, y_score, age, delay, _ = rows(0)
     ages, delays = (np.array(part, dtype="timedelta64[D]") for part in (age, delay))
-    return dm.evaluate(y_true, y_score, age=ages, delay=delays, metrics=["precision", "recall"])
+    return dm.evaluate(
+        y_true, y_score, missingness=dm.missing.Delayed(age=ages, delay=delays), metrics=["precision", "recall"]
+    )
 
 
 @pytest.fixture(scope="module")
 def many():
-    return {timed: [learnt(100 + k, timed=timed) for k in range(16)] for timed in (True, False)}
+    return {timed: [learned(100 + k, timed=timed) for k in range(16)] for timed in (True, False)}
 
 
 @pytest.mark.guarantees
@@ -145,9 +147,9 @@ def test_equal_delays_raise_no_alarm(many, timed):
 
 def test_delays_that_differ_between_cohorts_are_found():
     y_true, y_score, age, delay, _ = rows(1, slower_now=2.0)
-    with pytest.warns(dm.RefutedWarning, match="Rows scored late get labels of positives later"):
-        result = dm.evaluate(y_true, y_score, age=age, delay=delay, metrics="recall")
-    assert "RefutedWarning" in [warned.category for warned in result.warnings]
+    with pytest.warns(dm.AssumptionWarning, match="Rows scored late get labels of positives later"):
+        result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), metrics="recall")
+    assert "AssumptionWarning" in [warned.category for warned in result.warnings]
     assert arrival(result).by_cohort.is_clear
     assert not arrival(result).by_score.is_clear
     # Half the hazard, in odds of bins of a few days.
@@ -157,8 +159,8 @@ def test_delays_that_differ_between_cohorts_are_found():
 
 def test_delays_that_differ_between_scores_are_found():
     y_true, y_score, age, delay, _ = rows(2, score=0.7)
-    with pytest.warns(dm.RefutedWarning, match="come sooner than at low scores"):
-        result = dm.evaluate(y_true, y_score, age=age, delay=delay, metrics="recall")
+    with pytest.warns(dm.AssumptionWarning, match="come sooner than at low scores"):
+        result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), metrics="recall")
     assert arrival(result).by_score.is_clear
     assert not arrival(result).by_cohort.is_clear
 
@@ -172,14 +174,13 @@ def test_fit_is_refuted_if_delays_of_middle_scores_differ(share, timed):
     slow = (np.abs(y_score - 0.5) < 0.17) & (rng.random(2000) < share)
     delay = np.floor(rng.exponential(8.0, 2000)) + np.where(slow, 50.0, 0.0)
     known = delay <= age
-    settings: dict[str, Any] = {"age": age, "delay": np.where(known, delay, np.nan) if timed else None}
-    settings["label_model"] = LateLabels(reviewed="all")
+    model = Delayed(age=age, delay=np.where(known, delay, np.nan) if timed else None, reviewed="all")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = dm.evaluate(np.where(known, y, np.nan), y_score, metrics="recall", **settings)
+        result = dm.evaluate(np.where(known, y, np.nan), y_score, metrics="recall", missingness=model)
     check = arrival(result).by_age_and_score
     assert check.is_clear == (share > 0.0)
-    assert any(issubclass(one.category, dm.RefutedWarning) for one in caught) == (share > 0.0)
+    assert any(issubclass(one.category, dm.AssumptionWarning) for one in caught) == (share > 0.0)
 
 
 def test_without_delays_old_rows_with_fewer_labels_are_found():
@@ -188,8 +189,10 @@ def test_without_delays_old_rows_with_fewer_labels_are_found():
     y = rng.random(2000) < y_score
     # Labels are taken in a new way since day 50, before which many never came.
     known = rng.random(2000) < np.where(age < 50, 0.9, 0.5)
-    with pytest.warns(dm.RefutedWarning, match="have no label where equal delays"):
-        result = dm.evaluate(np.where(known, y, np.nan), y_score, age=age, metrics="recall")
+    with pytest.warns(dm.AssumptionWarning, match="have no label where equal delays"):
+        result = dm.evaluate(
+            np.where(known, y, np.nan), y_score, missingness=dm.missing.Delayed(age=age), metrics="recall"
+        )
     assert arrival(result).by_cohort.is_clear
 
 
@@ -197,7 +200,7 @@ def test_without_delays_old_rows_with_fewer_labels_are_found():
 def test_ages_that_cannot_tell_are_warned_of(ages):
     y_true, y_score, *_ = rows(4, n=600)
     with pytest.warns(dm.CalibrationWarning, match="dominated by the prior for delays"):
-        result = dm.evaluate(y_true, y_score, age=ages, metrics="recall")
+        result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=ages), metrics="recall")
     assert not arrival(result).tells
     assert result.diagnosis.missingness != "late"
 
@@ -214,7 +217,7 @@ def test_rows_without_ages_have_no_arrival():
 def test_words_say_how_many_and_by_when(result):
     found = arrival(result)
     n = found.positives.missing
-    assert result.words().count(found.headline()) == 1
+    assert result._words().count(found.headline()) == 1
     assert found.headline().startswith(f"Of the {result.data.n_missing:,} missing rows about {n.mean:,.0f} (")
     assert f"within {found.positives.wait.mean:.0f} days nine in ten" in found.headline()
     for as_of in (date(2026, 6, 1), datetime(2026, 6, 1, 17, 30), "2026-06-01", np.datetime64("2026-06-01")):
@@ -246,7 +249,7 @@ def test_bins_hold_every_row_and_label_once(result):
     for name in ("positive", "negative", "missing"):
         assert sum(getattr(b, name) for b in bins) == counts[name]
     assert sum(b.rows for b in bins) == counts["rows"]
-    assert sum(b.arrived for b in bins) == counts["labelled"]
+    assert sum(b.arrived for b in bins) == counts["labeled"]
     assert [b.high for b in bins[:-1]] == [b.low for b in bins[1:]]
 
 
@@ -262,15 +265,15 @@ def test_it_is_part_of_the_numbers_and_survives_storing(result):
 
 
 def test_the_model_is_fitted_once(monkeypatch):
-    fits, fit = [], LateLabels.fit
+    fits, fit = [], Delayed.fit
 
     def counted(self, data):
         fits.append(data)
         return fit(self, data)
 
-    monkeypatch.setattr(LateLabels, "fit", counted)
+    monkeypatch.setattr(Delayed, "fit", counted)
     y_true, y_score, age, *_ = rows(6, n=600)
-    result = dm.evaluate(y_true, y_score, age=age, metrics="recall")
+    result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age), metrics="recall")
     assert result.diagnosis.arrival is arrival(result)
     assert len(fits) == 1
 
@@ -287,7 +290,7 @@ def test_the_diagnosis_says_late_and_asks_for_nothing(result):
 
 def test_diagnose_takes_ages():
     y_true, y_score, age, delay, _ = rows(7, n=600)
-    found = dm.diagnose(y_true, y_score, age=age, delay=delay, metrics="recall")
+    found = dm.diagnose(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), metrics="recall")
     assert found.missingness == "late"
     assert set(found.reasons) == {"by score", "by label", "late"}
 
@@ -295,7 +298,9 @@ def test_diagnose_takes_ages():
 def test_at_the_maturity_all_is_known():
     _, y_score, age, delay, y = rows(8)
     came = y & (delay <= np.minimum(age, 90))
-    result = dm.evaluate(came.astype(float), y_score, age=age, maturity=90, metrics="recall")
+    result = dm.evaluate(
+        came.astype(float), y_score, missingness=dm.missing.Delayed(age=age, maturity=90), metrics="recall"
+    )
     found = arrival(result)
     assert found.maturity == 90.0
     for of in (found.positives, found.negatives):
@@ -320,20 +325,22 @@ def test_plot_draws_the_shares(result):
 
 def test_reports_have_a_section_about_it():
     y_true, y_score, age, *_ = rows(10, n=300)
-    result = dm.evaluate(y_true, y_score, age=np.array(age, dtype="timedelta64[D]"), metrics="recall")
+    result = dm.evaluate(
+        y_true, y_score, missingness=dm.missing.Delayed(age=np.array(age, dtype="timedelta64[D]")), metrics="recall"
+    )
     summary = dm.report.summarize(result)
     page, text, numbers = (dm.report.render(summary, view) for view in ("html", "markdown", "json"))
     assert '<h2 id="arrival">When do labels come?</h2>' in page
     assert arrival(result).headline() in page
     assert "## When do labels come?" in text
     assert "| age in days |" in text
-    assert json.loads(numbers)["arrival"]["words"] == arrival(result).words()
+    assert json.loads(numbers)["arrival"]["words"] == arrival(result)._words()
 
 
 def test_everything_else_works_with_ages(result):
     assert set(result.sensitivity()) == {"precision", "recall"}
     assert float(result.tipping_point("recall", 0.1)) > 1.0
-    curves = dm.curves(result, thresholds=[0.4, 0.5])
+    curves = dm.threshold_curves(result, thresholds=[0.4, 0.5])
     at = list(curves.thresholds).index(0.5)
     assert curves["recall"].mean[at] == pytest.approx(result["recall"].mean(), rel=1e-6)
     assert len(result.to_frame("pandas")) == 2
@@ -344,7 +351,7 @@ def test_told_nothing_the_answer_asks_for_ages():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.MissingnessWarning)
         result = dm.evaluate(y_true, y_score, metrics="recall")
-    assert "or give age=, reference= or propensity=." in "\n".join(result.words())
+    assert "or pass dm.missing.Reference, Delayed or Propensity." in "\n".join(result._words())
 
 
 def turned(seed, *, turns):
@@ -363,19 +370,19 @@ def test_that_ages_alone_cannot_tell_a_turn_of_the_newest_rows_is_warned_of(seed
     y_true, y_score, age, delay = turned(seed, turns=True)
     ask: dict[str, Any] = {"threshold": 0.2, "metrics": "precision"}
     with pytest.warns(dm.MissingnessWarning, match="do not separate a change in the newest rows from delayed labels"):
-        result = dm.evaluate(y_true, y_score, age=age, **ask)
+        result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age), **ask)
     assert arrival(result).turning > 0.5
     assert "do not separate a change in the newest rows" in " ".join(result.diagnosis.verdict.split())
     with warnings.catch_warnings():  # when labels came shows it, and without a turn there is nothing to say
         warnings.simplefilter("error", dm.MissingnessWarning)
-        dm.evaluate(y_true, y_score, age=age, delay=delay, **ask)
+        dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), **ask)
         y_true, y_score, age, _ = turned(seed, turns=False)
-        assert arrival(dm.evaluate(y_true, y_score, age=age, **ask)).turning < 0.1
+        assert arrival(dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age), **ask)).turning < 0.1
 
 
 def test_from_ages_alone_it_is_said_how_many_rows_are_too_young_to_show_a_change():
-    found, _ = learnt(0, timed=False)
+    found, _ = learned(0, timed=False)
     young = sum(b.missing for b in found.bins if b.high <= found.positives.half.mean)
     assert young > 50
     assert f"{young:,} of the missing rows are younger than the age of {found.positives.half.mean:.0f}" in str(found)
-    assert "are younger than" not in str(learnt(0, timed=True)[0])
+    assert "are younger than" not in str(learned(0, timed=True)[0])

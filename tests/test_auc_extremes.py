@@ -39,7 +39,9 @@ def test_bounds_of_roc_auc_with_many_rows_per_score_equal_a_scan_over_rows(seed,
     # Equal weights within a score: rows of one cell, which is where cells and rows could differ.
     w = (1.0 + (s * scores) % 2) if weighted else np.ones(n)
     metric = "roc_auc(ties='full')" if full else "roc_auc"
-    result = dm.evaluate(y, s, metrics=metric, label_model="half", sample_weight=w, method="gaussian", zero_division=0)
+    result = dm.evaluate(
+        y, s, metrics=metric, missingness=dm.missing.Fixed(0.5), sample_weight=w, method="gaussian", zero_division=0
+    )
     low, high = row_by_row(y, s, w, full=full)
     found = result[metric].support()
     # Sums of at most 120 rows: a rounding error or two.
@@ -57,7 +59,7 @@ def test_roc_auc_is_equal_in_every_unit_of_weight(metric, n_missing, method, hea
     score, p = np.round(rng.random(y.size), 1), rng.random(n_missing)
     weight = np.where(np.isnan(y) == (heavy == "missing"), 2.0, 1.0)
     plain, scaled = (
-        dm.evaluate(y, score, label_model=p, sample_weight=unit * weight, metrics=metric)[metric]
+        dm.evaluate(y, score, missingness=dm.missing.Fixed(p), sample_weight=unit * weight, metrics=metric)[metric]
         for unit in (1.0, factor)
     )
     assert plain.method == scaled.method == method

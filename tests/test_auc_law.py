@@ -28,7 +28,7 @@ class Problem:
     def bound(self):
         """The kernel's view of the problem, and the chances in its order."""
         weight = None if np.all(self.w == 1.0) else self.w
-        data = dm.EvaluationSet(self.y, self.s, probability=self.p, sample_weight=weight)
+        data = dm.EvaluationSet(self.y, self.s, missingness=dm.missing.Fixed(self.p), sample_weight=weight)
         chances = data.cells.probability
         assert chances is not None
         return self.functional().data, chances[data.missing_cells]
@@ -36,13 +36,15 @@ class Problem:
     def functional(self):
         """The library's view of the metric."""
         weight = None if np.all(self.w == 1.0) else self.w
-        data = dm.EvaluationSet(self.y, self.s, probability=self.p, sample_weight=weight)
+        data = dm.EvaluationSet(self.y, self.s, missingness=dm.missing.Fixed(self.p), sample_weight=weight)
         return dm.metrics.roc_auc(ties=self.ties).bind(data, np.nan)
 
-    def law(self, method):
+    def distribution(self, method):
         """The public law of ROC-AUC, conditional on both classes being there."""
         metric = dm.metrics.roc_auc(ties=self.ties)
-        result = dm.evaluate(self.y, self.s, label_model=self.p, metrics=metric, method=method, zero_division=np.nan)
+        result = dm.evaluate(
+            self.y, self.s, missingness=dm.missing.Fixed(self.p), metrics=metric, method=method, zero_division=np.nan
+        )
         return result[metric.name]
 
 
@@ -200,10 +202,10 @@ def test_public_law_equals_brute_force(ties, weighted):
         if not chance[defined].sum() > 0.0:
             continue
         metric = dm.metrics.roc_auc(ties=ties)
-        law = dm.evaluate(
+        distribution = dm.evaluate(
             problem.y,
             problem.s,
-            label_model=problem.p,
+            missingness=dm.missing.Fixed(problem.p),
             metrics=metric,
             method="exact",
             sample_weight=problem.w,
@@ -211,12 +213,12 @@ def test_public_law_equals_brute_force(ties, weighted):
         )[metric.name]
         value, share = a[defined] / d[defined], chance[defined] / chance[defined].sum()
         mean = float(share @ value)
-        assert law.undefined == pytest.approx(float(chance[~defined].sum()), abs=1e-12)
-        assert law.mean() == pytest.approx(mean, abs=1e-12)
+        assert distribution.undefined == pytest.approx(float(chance[~defined].sum()), abs=1e-12)
+        assert distribution.mean() == pytest.approx(mean, abs=1e-12)
         # Rounding in the mean of 1e-16 is 1e-8 in the standard deviation of a single point.
-        assert law.var() == pytest.approx(float(share @ (value - mean) ** 2), abs=1e-12)
+        assert distribution.var() == pytest.approx(float(share @ (value - mean) ** 2), abs=1e-12)
         for t in value:
-            assert law.cdf(t) == pytest.approx(float(share[value <= t + 1e-12].sum()), abs=1e-12)
+            assert distribution.cdf(t) == pytest.approx(float(share[value <= t + 1e-12].sum()), abs=1e-12)
 
 
 # ------------------------------------------------------------------------------------------- large problems
@@ -335,7 +337,7 @@ LARGE = ["distinct scores", "ties, full", "heavy ties", "near 0"]
 def test_law_is_close_to_sampled_scenarios(m, name):
     problem = case(name, m)
     sample = sampled_auc(problem, SCENARIOS, np.random.default_rng(m))
-    assert oracle.kolmogorov(problem.law("auto").cdf, sample) <= PROMISED + dkw(SCENARIOS)
+    assert oracle.kolmogorov(problem.distribution("auto").cdf, sample) <= PROMISED + dkw(SCENARIOS)
 
 
 def test_sampled_scenarios_are_those_of_brute_force():
@@ -356,9 +358,9 @@ def test_sampled_scenarios_are_those_of_brute_force():
 def test_plain_gaussian_is_not_as_close_at_30_missing(name):
     problem = case(name, 30)
     sample = sampled_auc(problem, SCENARIOS, np.random.default_rng(30))
-    gaussian = oracle.kolmogorov(problem.law("gaussian").cdf, sample)
+    gaussian = oracle.kolmogorov(problem.distribution("gaussian").cdf, sample)
     assert gaussian > PROMISED + dkw(SCENARIOS)
-    assert gaussian > oracle.kolmogorov(problem.law("auto").cdf, sample)
+    assert gaussian > oracle.kolmogorov(problem.distribution("auto").cdf, sample)
 
 
 @pytest.mark.parametrize("chance", [0.5, 0.48])
@@ -369,10 +371,12 @@ def test_rows_of_one_chance_are_close_to_brute_force(chance):
     a, d, mass = brute_force_sums(problem)
     order = np.argsort(a / d, kind="stable")
     name = "roc_auc(ties='full')"
-    law = dm.evaluate(y, problem.s, label_model=chance, sample_weight=problem.w, metrics=name)[name]
+    distribution = dm.evaluate(
+        y, problem.s, missingness=dm.missing.Fixed(chance), sample_weight=problem.w, metrics=name
+    )[name]
     at = np.linspace(0.0, 1.0, 301) + 1e-9
     true = np.append(0.0, np.cumsum(mass[order]))[np.searchsorted((a / d)[order], at, side="right")]
-    assert np.abs(law.cdf(at) - true).max() <= 0.01
+    assert np.abs(distribution.cdf(at) - true).max() <= 0.01
 
 
 def test_probability_of_no_positive_row_is_exact_where_labels_are_drawn():
@@ -380,10 +384,15 @@ def test_probability_of_no_positive_row_is_exact_where_labels_are_drawn():
     weight = np.exp(rng.normal(0.0, 3.5, 40))
     y = np.append(np.full(20, np.nan), np.zeros(20))
     p = rng.uniform(0.01, 0.2, 20)
-    law = dm.evaluate(
-        y, rng.random(40), sample_weight=weight, label_model=p, metrics="roc_auc(ties='full')", zero_division=np.nan
+    distribution = dm.evaluate(
+        y,
+        rng.random(40),
+        sample_weight=weight,
+        missingness=dm.missing.Fixed(p),
+        metrics="roc_auc(ties='full')",
+        zero_division=np.nan,
     )["roc_auc(ties='full')"]
-    assert law.undefined == pytest.approx(np.prod(1.0 - p), rel=1e-12)
+    assert distribution.undefined == pytest.approx(np.prod(1.0 - p), rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4])
@@ -392,8 +401,10 @@ def test_ranks_between_fractional_weights_are_close_to_draws(seed):
     score, y, p = rng.random(44), (rng.random(44) < 0.5).astype(float), rng.uniform(0.05, 0.95, 44)
     y[rng.permutation(44)[:30]] = np.nan
     weight = np.where(np.isnan(y), 1.0, rng.choice([0.3, 0.55, 1.2], 44))
-    law = dm.evaluate(y, score, sample_weight=weight, label_model=p, metrics="roc_auc")["roc_auc"]
+    distribution = dm.evaluate(y, score, sample_weight=weight, missingness=dm.missing.Fixed(p), metrics="roc_auc")[
+        "roc_auc"
+    ]
     labels = np.where(np.isnan(y), rng.random((50_000, 44)) < p, y)
     positive, negative = labels * weight, (1.0 - labels) * weight
     auc = ((positive @ (score[:, None] > score)) * negative).sum(axis=1) / (positive.sum(axis=1) * negative.sum(axis=1))
-    assert oracle.kolmogorov(law.cdf, np.sort(auc)) < 0.01 + dkw(50_000)
+    assert oracle.kolmogorov(distribution.cdf, np.sort(auc)) < 0.01 + dkw(50_000)

@@ -1,4 +1,4 @@
-"""Auto: makes use of what there is, never silently picks a reason, and says so; and what it refuses."""
+"""Unknown: makes use of what there is, never silently picks a reason, and says so; and what it refuses."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
-from darkmetrics.label_models import Auto, Calibrated, LabelShift, Selection
+from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Unknown
 from darkmetrics.missingness.mixture import (
     REASONS,
     nodes_of_reason,
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*hardly any labels.*:darkmetric
 NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
 EVERY = [
-    record.name if isinstance(record, dm.Metric) else record.example.name
+    record.name if isinstance(record, dm.metrics.Metric) else record.example.name
     for record in map(dm.metrics.registered, dm.list_metrics())
 ]
 
@@ -66,12 +66,14 @@ def test_with_reference_rows_it_is_selection(kind):
     y, s, _ = rows(kind)
     _, more_s, more_y = rows("random", seed=9, n=500)
     found, expected = (
-        silent(y, s, reference=(more_y, more_s), metrics="f1", **settings)
-        for settings in ({}, {"missingness": "by_score_and_label"})
+        silent(y, s, missingness=mechanism, metrics="f1")
+        for mechanism in (dm.missing.Reference(more_y, more_s), ByScoreAndLabel(reference=(more_y, more_s)))
     )
     assert found.to_dict() == expected.to_dict()
     data = EvaluationSet(y, s)
-    auto_nodes, selection_nodes = (model.nodes(data) for model in (Auto((more_y, more_s)), Selection((more_y, more_s))))
+    auto_nodes, selection_nodes = (
+        model.posterior(data) for model in (Unknown((more_y, more_s)), ByScoreAndLabel((more_y, more_s)))
+    )
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
     assert not auto_nodes.reasons
 
@@ -81,11 +83,11 @@ def test_with_reference_rows_it_is_selection(kind):
 def test_without_them_it_weighs_three_reasons(kind, seed):
     y, s, _ = rows(kind, seed)
     data = EvaluationSet(y, s)
-    nodes = Auto().nodes(data)
-    assert nodes.reasons == REASONS
-    assert nodes.weight.sum() == pytest.approx(1.0, abs=1e-12)
-    assert (nodes.weight >= 0.0).all()
-    by_score, by_label, both, by_reference = weight_of_reasons(nodes)
+    posterior = Unknown().posterior(data)
+    assert posterior.reasons == REASONS
+    assert posterior.weight.sum() == pytest.approx(1.0, abs=1e-12)
+    assert (posterior.weight >= 0.0).all()
+    by_score, by_label, both, by_reference = weight_of_reasons(posterior)
     assert both == pytest.approx(0.5, abs=1e-12)
     assert by_reference == 0.0
     assert by_score >= 1 / 6 - 1e-12
@@ -96,8 +98,8 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
     if kind == "by label":
         assert by_label > 0.25
     # Each reason has the nodes of its own model, or every eighth of them once it is refuted.
-    for k, model in enumerate((Calibrated(n_nodes=32), LabelShift(n_nodes=32))):
-        own, expected = nodes_of_reason(nodes, k), model.nodes(data)
+    for k, model in enumerate((ByScore(n_draws=32), ByLabel(n_draws=32))):
+        own, expected = nodes_of_reason(posterior, k), model.posterior(data)
         thin = 8 if k == 1 and by_label < 0.005 else 1
         assert own.probability.tolist() == expected.probability[::thin].tolist()
         np.testing.assert_allclose(own.weight, 1.0 / (32 / thin), rtol=1e-12)
@@ -107,8 +109,8 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
 def test_both_is_the_calibrated_curve_with_an_effect_of_the_label_on_top(kind):
     y, s, _ = rows(kind)
     data = EvaluationSet(y, s)
-    nodes = Auto(n_nodes=512).nodes(data)
-    both, score = nodes_of_reason(nodes, 2), nodes_of_reason(nodes, 0)
+    posterior = Unknown(n_draws=512).posterior(data)
+    both, score = nodes_of_reason(posterior, 2), nodes_of_reason(posterior, 0)
     centre = logit(score.on_all_cells.probability).mean(axis=0)
     move = logit(both.on_all_cells.probability) - centre
     flagged = data.cells.decision[data.missing_cells]
@@ -125,13 +127,13 @@ def test_both_is_the_calibrated_curve_with_an_effect_of_the_label_on_top(kind):
     assert np.corrcoef(above, below)[0, 1] == pytest.approx(together, abs=0.1)
 
 
-def test_a_set_without_a_labelled_positive_leaves_by_label_out():
+def test_a_set_without_a_labeled_positive_leaves_by_label_out():
     rng = np.random.default_rng(0)
     s = 0.2 * rng.random(200)
     y = np.where(rng.random(200) < 0.3, np.nan, 0.0)
     with pytest.warns(CalibrationWarning, match="only if positives are that rare"):
-        nodes = Auto().nodes(EvaluationSet(y, s))
-    assert weight_of_reasons(nodes).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
+        posterior = Unknown().posterior(EvaluationSet(y, s))
+    assert weight_of_reasons(posterior).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
 
 
 def test_contradicted_reference_rows_keep_half_of_the_weight():
@@ -139,19 +141,19 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
     _, more_s, more_y = rows("random", seed=9, n=500)
     drifted = (1.0 - more_y, more_s)
     data = EvaluationSet(y, s)
-    nodes = Auto(drifted).nodes(data)
-    alone, selection = Auto().nodes(data), Selection(drifted).nodes(data)
-    assert weight_of_reasons(nodes) == pytest.approx([*0.5 * weight_of_reasons(alone)[:3], 0.5])
-    assert nodes_of_reason(nodes, 3).probability.tolist() == selection.probability.tolist()
+    posterior = Unknown(drifted).posterior(data)
+    alone, selection = Unknown().posterior(data), ByScoreAndLabel(drifted).posterior(data)
+    assert weight_of_reasons(posterior) == pytest.approx([*0.5 * weight_of_reasons(alone)[:3], 0.5])
+    assert nodes_of_reason(posterior, 3).probability.tolist() == selection.probability.tolist()
     results_contradict = "The results contradict the metrics on the 500 reference rows"
     with (
         pytest.warns(MissingnessWarning, match=results_contradict),
         pytest.warns(MissingnessWarning, match="between score and label has drifted .* or labels are missing by"),
     ):
-        result = dm.evaluate(y, s, reference=drifted, metrics="f1")
+        result = dm.evaluate(y, s, missingness=dm.missing.Unknown(reference=drifted), metrics="f1")
     assert "contradict the reference rows" in result.assumption
     with pytest.warns(MissingnessWarning, match=results_contradict):
-        dm.evaluate(y, s, reference=drifted, missingness="by_score_and_label", metrics="f1")
+        dm.evaluate(y, s, missingness=dm.missing.ByScoreAndLabel(reference=drifted), metrics="f1")
 
 
 @pytest.mark.parametrize("kind", ["by score", "by label"])
@@ -169,18 +171,18 @@ def test_reasons_that_differ_are_both_named(kind):
     for reason, missingness in [("'by score'", "by_score"), ("'by label'", "by_label")]:
         # The same nodes as if the mechanism had been stated, or an eighth of them: the numbers agree to their sampling.
         alone = stated[missingness]
-        share = float(alone.nodes.weight @ (alone.nodes.on_all_cells.probability @ alone.data.missing_counts))
+        share = float(alone.posterior.weight @ (alone.posterior.on_all_cells.probability @ alone.data.missing_counts))
         found = float(text.partition(f"% {reason}")[0].rpartition(" ")[2])
         assert found == pytest.approx(100.0 * share / alone.data.n_missing, abs=1.0)
     for name in ("precision", "recall"):
         answers = text.split(f"{name} ")[1].split(" or ")
         for answer, missingness in zip((answers[0], answers[1][:5]), ("by_score", "by_label"), strict=True):
-            law = stated[missingness][name]
-            assert float(answer) == pytest.approx(law.mean(), abs=0.3 * law.std() + 0.001)
+            distribution = stated[missingness][name]
+            assert float(answer) == pytest.approx(distribution.mean(), abs=0.3 * distribution.std() + 0.001)
     assert (
         "missingness='by_score' or 'by_label'" if kind == "by label" else "half of the posterior draws allow for"
     ) in text
-    assert "reference=(labels, scores)" in text
+    assert "missingness=dm.missing.Reference(labels, scores)" in text
     assert (
         "Missing rows have higher scores" if kind == "by label" else "do not fit 'by label' alone"
     ) in result.assumption
@@ -190,7 +192,7 @@ def test_reasons_that_agree_are_not_warned_of():
     for seed in range(3):
         y, s, _ = rows("random", seed)
         result = silent(y, s, metrics="f1")
-        assert not reasons_differ(result.nodes)
+        assert not reasons_differ(result.posterior)
         assert result.assumption.startswith("Not stated why labels are missing: by score or at random (")
         assert "both (50%)" in result.assumption
 
@@ -199,10 +201,10 @@ def test_reasons_that_agree_are_not_warned_of():
 def test_a_stated_mechanism_silences_the_warning(missingness):
     y, s, _ = rows("by label")
     result = silent(y, s, missingness=missingness, metrics="f1")
-    expected = {"by_label": LabelShift(), "unknown": Auto()}.get(missingness, Calibrated())
-    nodes = expected.nodes(EvaluationSet(y, s))
-    assert result.nodes.probability.tolist() == nodes.probability.tolist()
-    assert reasons_differ(result.nodes) == (missingness == "unknown")
+    expected = {"by_label": ByLabel(), "unknown": Unknown()}.get(missingness, ByScore())
+    posterior = expected.posterior(EvaluationSet(y, s))
+    assert result.posterior.probability.tolist() == posterior.probability.tolist()
+    assert reasons_differ(result.posterior) == (missingness == "unknown")
 
 
 def test_lower_scores_of_missing_rows_are_called_lower():
@@ -217,7 +219,7 @@ def test_lower_scores_of_missing_rows_are_called_lower():
 def test_words_for_the_reasons_have_both_shares():
     y, s, _ = rows("by label")
     data = EvaluationSet(y, s)
-    text = reasons_in_words(data, Auto().nodes(data))
+    text = reasons_in_words(data, Unknown().posterior(data))
     low, high = (float(part.split("%")[0]) for part in text.split(" and "))
     assert text == f"{low}% 'by score' and {high}% 'by label'"
     assert low < high
@@ -252,11 +254,19 @@ def test_rows_in_another_order_and_merged_sets_change_nothing():
 
 
 def check(result):
-    assert np.isfinite(result.nodes.probability).all()
-    assert ((result.nodes.probability >= 0.0) & (result.nodes.probability <= 1.0)).all()
-    assert result.nodes.weight.sum() == pytest.approx(1.0)
+    assert np.isfinite(result.posterior.probability).all()
+    assert ((result.posterior.probability >= 0.0) & (result.posterior.probability <= 1.0)).all()
+    assert result.posterior.weight.sum() == pytest.approx(1.0)
     str(result)
     result.to_dict()
+
+
+MECHANISMS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
+
+
+def with_reference(reference, missingness=None):
+    """The mechanism that a word stands for, with reference rows."""
+    return MECHANISMS[missingness](reference=reference)
 
 
 def loosely(*args, **kwargs):
@@ -272,7 +282,7 @@ def test_every_metric_has_a_law_under_auto():
     result = loosely(y, s, metrics=EVERY, rng=0)
     check(result)
     for name in EVERY:
-        split = result.variance_split(name)
+        split = result.variance_decomposition(name)
         assert sum(split.values()) == pytest.approx(1.0, abs=1e-9)
         assert min(split.values()) >= 0.0
 
@@ -295,7 +305,7 @@ def test_tiny_and_odd_sets_have_an_answer(y, s):
     # Reference rows on the scale of the set: probabilities where its scores could be some.
     ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
     reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
-    for settings in ({}, {"missingness": "by_score"}, {"reference": reference}):
+    for settings in ({}, {"missingness": "by_score"}, {"missingness": dm.missing.Unknown(reference=reference)}):
         check(loosely(y, s, **settings))
 
 
@@ -306,11 +316,11 @@ def test_rows_of_weight_zero_are_no_trouble(weight):
     check(result)
     if weight[2] == weight[4] == 0:
         # The labels of missing rows play no part, so that nothing is unknown.
-        assert all(law.std() == 0.0 for law in result.values())
+        assert all(distribution.std() == 0.0 for distribution in result.values())
 
 
 def test_one_row_without_a_label_is_refused_and_with_one_is_fine():
-    assert message([None], [0.5]).startswith("y_true: no labelled row")
+    assert message([None], [0.5]).startswith("y_true: no labeled row")
     assert silent([1], [0.5], metrics="accuracy")["accuracy"].mean() == 1.0
 
 
@@ -320,41 +330,50 @@ def test_one_row_without_a_label_is_refused_and_with_one_is_fine():
 @pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "by_score"}])
 def test_all_rows_missing_is_refused_with_a_way_out(settings):
     text = message([None] * 10, np.linspace(0.1, 0.9, 10), **settings)
-    assert text.startswith("y_true: no labelled row, so there is nothing to learn from (")
-    for way in ("reference=(labels, scores)", "label_model=y_score", "'half'"):
+    assert text.startswith("y_true: no labeled row, so there is nothing to learn from (")
+    for way in (
+        "missingness=dm.missing.Reference(labels, scores)",
+        "dm.missing.Fixed(y_score)",
+        "dm.missing.Fixed(0.5)",
+    ):
         assert way in text
 
 
 def test_all_rows_missing_with_reference_rows_works():
     _, s, y = rows("random", n=1000)
     for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
-        result = loosely([None] * 500, s[:500], reference=(y[500:], s[500:]), metrics="accuracy", **settings)
+        mechanism = with_reference((y[500:], s[500:]), **settings)
+        result = loosely([None] * 500, s[:500], missingness=mechanism, metrics="accuracy")
         check(result)
         truth = np.mean((s[:500] >= 0.5) == y[:500])
-        law = result["accuracy"]
-        assert law.mean() == pytest.approx(truth, abs=4.0 * law.std())
+        distribution = result["accuracy"]
+        assert distribution.mean() == pytest.approx(truth, abs=4.0 * distribution.std())
 
 
 @pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "unknown"}])
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
     assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
-    assert "Give reference=(labels, scores): fully labelled rows with both classes" in text
-    assert "Tilted('calibrated', prevalence=0.1)" in text
+    assert "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
+    assert "ExponentialTilt('by_score', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
 
 
 def test_what_these_messages_advise_works():
     y, s = [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32)
-    tilted = dm.label_models.Tilted("calibrated", prevalence=0.1)
+    tilted = dm.missing.ExponentialTilt("by_score", prevalence=0.1)
     reference = ([1, 0] * 20, np.linspace(0.1, 0.9, 40))
-    ways: list[dict[str, Any]] = [{"missingness": "by_score"}, {"label_model": tilted}, {"label_model": s}]
-    for way in [*ways, {"reference": reference}]:
+    ways: list[dict[str, Any]] = [
+        {"missingness": "by_score"},
+        {"missingness": tilted},
+        {"missingness": dm.missing.Fixed(s)},
+    ]
+    for way in [*ways, {"missingness": dm.missing.Unknown(reference=reference)}]:
         check(loosely(y, s, metrics="f1", **way))
 
 
 def test_positives_alone_in_both_places_are_refused():
-    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), reference=([1, 1], [0.4, 0.5]))
+    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(([1, 1], [0.4, 0.5])))
     assert text.startswith("y_true and reference: all 14 labels are positive")
     assert "Give reference rows with both classes" in text
 
@@ -362,7 +381,7 @@ def test_positives_alone_in_both_places_are_refused():
 def test_negatives_alone_are_calibrated_with_a_warning():
     y, s = [0] * 40 + [None] * 20, np.linspace(0.01, 0.3, 60)
     with pytest.warns(
-        CalibrationWarning, match="y_true: 0 positive and 40 negative labels to learn from .Auto."
+        CalibrationWarning, match="y_true: 0 positive and 40 negative labels to learn from .Unknown."
     ) as caught:
         result = dm.evaluate(y, s, metrics="accuracy")
     assert len(caught) == 1
@@ -397,7 +416,7 @@ def test_constant_scores_have_a_wide_answer(missingness):
         (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
-            "reference: 1 of 3 rows have no label. Reference rows must all be labelled",
+            "reference: 1 of 3 rows have no label. Reference rows must all be labeled",
         ),
         ([0.2, 0.4, 0.6], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
         (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: labels: "),
@@ -411,7 +430,7 @@ def test_constant_scores_have_a_wide_answer(missingness):
 @pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
 def test_bad_reference_rows_are_refused(reference, text, missingness):
     y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
-    assert message(y, s, reference=reference, missingness=missingness).startswith(text)
+    assert message(y, s, missingness=with_reference(reference, missingness)).startswith(text)
 
 
 # ---------------------------------------------------------------------------------------- where variance is from
@@ -426,52 +445,52 @@ def weak(n=1500, seed=3):
 
 
 @pytest.mark.parametrize("metric", ["precision", "recall", "accuracy", "f1", "roc_auc"])
-@pytest.mark.parametrize("model", ["calibrated", "label_shift", "auto", "half"])
+@pytest.mark.parametrize("model", ["by_score", "by_label", None, dm.missing.Fixed(0.5)], ids=str)
 def test_parts_of_the_variance_are_shares(model, metric):
     y, s, _ = rows("random", n=600)
-    split = loosely(y, s, label_model=model, metrics=metric).variance_split(metric)
+    split = loosely(y, s, missingness=model, metrics=metric).variance_decomposition(metric)
     assert list(split) == ["labels", "calibration", "prevalence"]
     assert sum(split.values()) == pytest.approx(1.0, abs=1e-9)
     assert min(split.values()) >= 0.0
-    if model == "half":
+    if isinstance(model, dm.missing.Fixed):
         assert split["labels"] == 1.0
-    if model == "calibrated":
+    if model == "by_score":
         assert split["prevalence"] == 0.0
         assert split["calibration"] > 0.0
 
 
 @pytest.mark.parametrize("metric", ["brier", "log_loss", "recall", "roc_auc"])
 @pytest.mark.parametrize("n", [40, 300, 3000])
-@pytest.mark.parametrize("model", ["calibrated", "auto"])
+@pytest.mark.parametrize("model", ["by_score", None])
 def test_rounding_is_no_part_of_the_variance(model, n, metric):
     # All rows have one score, so that no label moves any of these metrics; weights leave a variance of 1e-33 to 1e-18.
     rng = np.random.default_rng(n)
     y = np.where(rng.random(n) < 0.5, NAN, rng.random(n) < 0.4)
-    result = loosely(y, np.full(n, 0.5), label_model=model, metrics=metric, sample_weight=rng.random(n))
+    result = loosely(y, np.full(n, 0.5), missingness=model, metrics=metric, sample_weight=rng.random(n))
     assert result[metric].std() < 1e-8
-    assert result.variance_split(metric) == {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
+    assert result.variance_decomposition(metric) == {"labels": 1.0, "calibration": 0.0, "prevalence": 0.0}
 
 
 def test_the_part_of_the_labels_is_the_variance_with_known_parameters():
     y, s, _ = rows("random", n=600)
-    result = loosely(y, s, label_model="label_shift", metrics=["accuracy"])
-    data, nodes = result.data, result.nodes
+    result = loosely(y, s, missingness="by_label", metrics=["accuracy"])
+    data, posterior = result.data, result.posterior
     # Accuracy is a sum over rows, so that its variance at a node is that of independent labels.
-    p = nodes.on_all_cells.probability
+    p = posterior.on_all_cells.probability
     each = (p * (1.0 - p)) @ data.missing_counts / data.n_rows**2
     sign = np.where(data.cells.decision[data.missing_cells], 1.0, -1.0) * data.missing_counts
     between = (p @ sign / data.n_rows).var()
     labels = float(each.mean())
     assert result["accuracy"].var() == pytest.approx(labels + between, rel=1e-9)
-    split = result.variance_split("accuracy")
+    split = result.variance_decomposition("accuracy")
     assert split["labels"] == pytest.approx(labels / (labels + between), rel=1e-9)
 
 
 def test_weak_scores_leave_the_prevalence_open_by_label():
     y, s = weak()
-    by_label = loosely(y, s, missingness="by_label", threshold=0.4).variance_split("recall")
-    by_score = loosely(y, s, missingness="by_score", threshold=0.4).variance_split("accuracy")
-    assert loosely(y, s, missingness="by_label", threshold=0.4).variance_split("precision")["prevalence"] > 0.8
+    by_label = loosely(y, s, missingness="by_label", threshold=0.4).variance_decomposition("recall")
+    by_score = loosely(y, s, missingness="by_score", threshold=0.4).variance_decomposition("accuracy")
+    assert loosely(y, s, missingness="by_label", threshold=0.4).variance_decomposition("precision")["prevalence"] > 0.8
     assert by_label["labels"] < 1.0
     assert by_score["prevalence"] == 0.0
 
@@ -480,7 +499,7 @@ def test_the_numbers_of_the_split_are_in_the_dict():
     y, s, _ = rows("random", n=300)
     result = loosely(y, s, metrics="f1")
     entry: dict[str, Any] = result.to_dict()["metrics"]["f1"]
-    for source, share in result.variance_split("f1").items():
+    for source, share in result.variance_decomposition("f1").items():
         assert entry[f"variance_from_{source}"] == share
 
 
@@ -489,8 +508,8 @@ def test_more_reference_rows_leave_less_to_calibration():
     shares = []
     for n in (100, 5000):
         _, more_s, more_y = rows("random", seed=8, n=n)
-        settings: dict[str, Any] = {"reference": (more_y, more_s), "missingness": "by_score_and_label"}
-        split = loosely(y, s, metrics="accuracy", **settings).variance_split("accuracy")
+        settings: dict[str, Any] = {"missingness": dm.missing.ByScoreAndLabel(reference=(more_y, more_s))}
+        split = loosely(y, s, metrics="accuracy", **settings).variance_decomposition("accuracy")
         shares.append(1.0 - split["labels"])
     assert shares[1] < shares[0]
 
@@ -502,17 +521,17 @@ def test_the_table_says_how_many_missing_rows_are_positive():
     y, s, truth = rows("by label")
     result = loosely(y, s, missingness="by_label", metrics="f1")
     line = next(text for text in str(result).splitlines() if text.startswith("About "))
-    share, low, high, labelled = (
+    share, low, high, labeled = (
         float(part.split()[-1].strip("(%:")) for part in line.split("%")[:1] + line.split("%")[2:5]
     )
     assert low <= share <= high
     assert low <= 100.0 * truth[np.isnan(y)].mean() <= high
-    assert labelled == pytest.approx(100.0 * np.nanmean(y), abs=0.05)
+    assert labeled == pytest.approx(100.0 * np.nanmean(y), abs=0.05)
 
 
 def test_known_probabilities_have_no_such_line():
     y, s, _ = rows("random", n=100)
-    assert "About" not in str(dm.evaluate(y, s, label_model="half", metrics="f1"))
+    assert "About" not in str(dm.evaluate(y, s, missingness=dm.missing.Fixed(0.5), metrics="f1"))
 
 
 def test_missing_rows_of_no_weight_have_no_such_line():
@@ -526,9 +545,9 @@ def test_by_score_in_the_limit_of_many_labels_is_the_truth():
     s = expit(rng.normal(-1.0, 1.5, 20_000))
     y = (rng.random(20_000) < s).astype(float)
     gone = rng.random(20_000) < expit(logit(s))
-    law = silent(np.where(gone, NAN, y), s, missingness="by_score", metrics="recall")["recall"]
+    distribution = silent(np.where(gone, NAN, y), s, missingness="by_score", metrics="recall")["recall"]
     truth = float(((s >= 0.5) & (y == 1)).sum() / y.sum())
-    assert math.isclose(law.mean(), truth, abs_tol=4.0 * law.std())
+    assert math.isclose(distribution.mean(), truth, abs_tol=4.0 * distribution.std())
 
 
 def test_scores_that_rank_the_wrong_way_round_are_described_as_they_are():
@@ -550,7 +569,7 @@ def test_selection_at_the_threshold_is_not_taken_for_an_effect_of_the_label():
     y = (rng.random(20_000) < s).astype(float)
     reference, (s, y) = (y[:10_000], s[:10_000]), (s[10_000:], y[10_000:])
     y_true = np.where(rng.random(10_000) < np.where(s >= 0.5, 0.1, 0.6), np.nan, y)
-    result = silent(y_true, s, reference=reference)
+    result = silent(y_true, s, missingness=dm.missing.Reference(*reference))
     for name, truth in {"precision": y[s >= 0.5].mean(), "recall": (s >= 0.5)[y == 1].mean()}.items():
         low, high = result[name].interval(0.99)
         assert low <= truth <= high

@@ -24,10 +24,10 @@ def by_label():
     return dm.backtest(
         y.astype(int),
         score,
-        mechanism=dm.mechanisms.ByLabel(0.2, prevalence=0.7),
-        label_models=["stated", "calibrated"],
+        mask=dm.masks.ByLabel(0.2, prevalence=0.7),
         n_repeats=30,
         rng=3,
+        missingness=["stated", "by_score"],
     )
 
 
@@ -44,8 +44,8 @@ def test_a_label_model_that_is_told_the_mechanism_holds_and_one_that_assumes_cha
     # 30 repeats of 90%: fewer than 21 once in two thousand.
     assert all(by_label["stated", name].coverage.value >= 0.7 for name in ("precision", "recall", "accuracy", "f1"))
     # The control: told nothing, and the prevalence of the missing rows is three times that of the others.
-    assert by_label["calibrated", "precision"].coverage.value < 0.3
-    assert by_label["calibrated", "precision"].w1.low > by_label["calibrated", "precision"].w1_floor
+    assert by_label["by_score", "precision"].coverage.value < 0.3
+    assert by_label["by_score", "precision"].w1.low > by_label["by_score", "precision"].w1_floor
 
 
 def test_one_repeat_by_hand():
@@ -54,25 +54,24 @@ def test_one_repeat_by_hand():
     result = dm.backtest(
         y,
         score,
-        mechanism=0.25,
-        label_models="calibrated",
-        reference=reference,
+        mask=0.25,
         threshold=0.3,
         confidence_level=0.6,
         metrics="recall",
         n_repeats=1,
         rng=5,
+        missingness=dm.missing.ByScore(reference=reference),
     )
     (rng,) = np.random.default_rng(5).spawn(1)
     partly = y.astype(float)
     partly[rng.choice(400, 100, replace=False)] = math.nan
-    settings: dict[str, Any] = {"metrics": "recall", "threshold": 0.3, "label_model": "calibrated"}
-    law = dm.evaluate(partly, score, reference=reference, **settings)["recall"]
-    assert law.mean() != dm.evaluate(partly, score, **settings)["recall"].mean()
+    settings: dict[str, Any] = {"metrics": "recall", "threshold": 0.3}
+    distribution = dm.evaluate(partly, score, missingness=dm.missing.ByScore(reference=reference), **settings)["recall"]
+    assert distribution.mean() != dm.evaluate(partly, score, missingness="by_score", **settings)["recall"].mean()
     found = result["recall"]
-    assert (found.centre[0], found.low[0], found.high[0]) == (law.mean(), *law.interval(0.6))
+    assert (found.centre[0], found.low[0], found.high[0]) == (distribution.mean(), *distribution.interval(0.6))
     truth = sk.recall_score(y, score >= 0.3)
-    before, after = law.cdf(truth - 1e-9), law.cdf(truth)
+    before, after = distribution.cdf(truth - 1e-9), distribution.cdf(truth)
     assert before < after
     assert found.pit[0] == pytest.approx(before + rng.random() * (after - before), rel=1e-9)
 
@@ -80,13 +79,15 @@ def test_one_repeat_by_hand():
 @pytest.mark.parametrize("method", ["exact", "gaussian", "monte_carlo"])
 def test_a_law_that_is_a_point_at_the_truth_has_a_uniform_pit(method):
     y, score = rows(40)
-    nothing = dm.mechanisms.ByScore(1e-9)
-    result = dm.backtest(y, score, mechanism=nothing, label_models="half", methods=method, n_repeats=200, rng=0)
+    nothing = dm.masks.ByScore(1e-9)
+    result = dm.backtest(
+        y, score, mask=nothing, methods=method, n_repeats=200, rng=0, missingness=dm.missing.Fixed(0.5)
+    )
     # Nobody is decided positive: recall is 0 whatever the labels are.
     nobody = dm.backtest(
-        y, np.full(40, 0.3), metrics="recall", label_models="half", methods=method, n_repeats=200, rng=0
+        y, np.full(40, 0.3), metrics="recall", methods=method, n_repeats=200, rng=0, missingness=dm.missing.Fixed(0.5)
     )
-    for found in (*result.scores["half"].values(), nobody["recall"]):
+    for found in (*result.scores["Fixed"].values(), nobody["recall"]):
         assert np.array_equal(found.low, found.high)
         assert found.coverage.value == 1.0
         # Twice the mean is exceeded once in fifty times.
@@ -100,10 +101,10 @@ def test_right_laws_are_near_the_floor_on_rows_of_their_own_and_above_it_on_shar
         rng = np.random.default_rng(seed)
         chance = rng.random(300)
         y = rng.random(300) < chance
-        known = {"known": chance}
-        return dm.backtest(
-            y, chance, mechanism=0.8, label_models=known, metrics="accuracy", n_repeats=repeats, rng=seed
-        )["accuracy"].pit
+        known = {"known": dm.missing.Fixed(chance)}
+        return dm.backtest(y, chance, mask=0.8, metrics="accuracy", n_repeats=repeats, rng=seed, missingness=known)[
+            "accuracy"
+        ].pit
 
     alone = np.sort([pit_values(seed, 1)[0] for seed in range(200)])
     # Of uniform values W1 is above 1.7 times its mean in one of twenty cases, above 2.2 in one of a hundred.
@@ -122,12 +123,12 @@ def test_names_of_the_labels_change_nothing():
 
     def found(names, **how):
         labels, reference = np.where(y, *names), (np.where(reference_y, *names), reference_score)
-        record = dm.label_models.Tilted(dm.label_models.Calibrated(reference=reference), delta=0.1)
-        models = {"word": "auto", "record": record}
-        return dm.backtest(labels, score, label_models=models, reference=reference, **settings, **how)
+        record = dm.missing.ExponentialTilt(dm.missing.ByScore(reference=reference), delta=0.1)
+        models: dict[str, Any] = {"rows": dm.missing.Reference(*reference), "record": record}
+        return dm.backtest(labels, score, missingness=models, **settings, **how)
 
     plain = found((1, 0)).to_dict()
-    assert plain["scores"]["word"]["accuracy"]["coverage"] > 0.0
+    assert plain["scores"]["rows"]["accuracy"]["coverage"] > 0.0
     assert found((0, 1), pos_label=0).to_dict() == plain
     assert found((2, 1), pos_label=2).to_dict() == plain
     assert found(("yes", "no"), pos_label="yes").to_dict() == plain
@@ -135,7 +136,8 @@ def test_names_of_the_labels_change_nothing():
 
 def test_rows_without_a_label_take_no_part():
     y, score = rows(300)
-    settings: dict[str, Any] = {"label_models": "prevalence", "metrics": "accuracy", "n_repeats": 3, "rng": 0}
+    prevalence = dm.missing.TrainingPrevalence()
+    settings: dict[str, Any] = {"missingness": prevalence, "metrics": "accuracy", "n_repeats": 3, "rng": 0}
     known = np.arange(300) % 3 > 0
     complete = dm.backtest(y[known], score[known], **settings).to_dict()
     labels = [("yes" if label else "no") if seen else None for label, seen in zip(y, known, strict=True)]
@@ -147,14 +149,13 @@ def test_rows_without_a_label_take_no_part():
 
 def test_calibration_goes_to_those_who_learn():
     y, score = rows(300)
-    settings: dict[str, Any] = {"metrics": "accuracy", "n_repeats": 2, "rng": 0, "mechanism": 0.5}
-    reference = rows(1000, seed=1)
-    both = dm.backtest(y, score, label_models=["calibrated", "half"], reference=reference, **settings)
-    alone = dm.backtest(y, score, label_models=["calibrated", "half"], **settings)
-    assert both["half", "accuracy"].to_dict() == alone["half", "accuracy"].to_dict()
-    assert both["calibrated", "accuracy"].width.value < alone["calibrated", "accuracy"].width.value
-    with pytest.raises(dm.InputError, match="reference: none of the label models takes it here"):
-        dm.backtest(y, score, label_models="half", reference=reference, **settings)
+    settings: dict[str, Any] = {"metrics": "accuracy", "n_repeats": 2, "rng": 0, "mask": 0.5}
+    both, alone = (
+        dm.backtest(y, score, missingness=[dm.missing.ByScore(reference=given), dm.missing.Fixed(0.5)], **settings)
+        for given in (rows(1000, seed=1), None)
+    )
+    assert both["Fixed", "accuracy"].to_dict() == alone["Fixed", "accuracy"].to_dict()
+    assert both["ByScore", "accuracy"].width.value < alone["ByScore", "accuracy"].width.value
 
 
 def test_every_label_model_is_tried_with_every_method():
@@ -162,11 +163,11 @@ def test_every_label_model_is_tried_with_every_method():
     result = dm.backtest(
         y,
         score,
-        label_models={"a half": "half", "mine": dm.label_models.Prevalence()},
         methods=["exact", "gaussian"],
         metrics="recall",
         n_repeats=2,
         rng=0,
+        missingness={"a half": dm.missing.Fixed(0.5), "mine": dm.missing.TrainingPrevalence()},
     )
     assert list(result.scores) == ["a half, exact", "a half, gaussian", "mine, exact", "mine, gaussian"]
 
@@ -174,12 +175,10 @@ def test_every_label_model_is_tried_with_every_method():
 def test_stated_is_told_how_labels_are_hidden():
     y, score = rows(300)
     for mechanism, word in (
-        (dm.mechanisms.ByScore(0.3), "calibrated"),
-        (dm.mechanisms.ByLabel(0.3, prevalence=0.5), "label_shift"),
+        (dm.masks.ByScore(0.3), "by_score"),
+        (dm.masks.ByLabel(0.3, prevalence=0.5), "by_label"),
     ):
-        result = dm.backtest(
-            y, score, mechanism=mechanism, label_models=["stated", word], metrics="f1", n_repeats=2, rng=0
-        )
+        result = dm.backtest(y, score, mask=mechanism, metrics="f1", n_repeats=2, rng=0, missingness=["stated", word])
         assert result["stated", "f1"].to_dict() == result[word, "f1"].to_dict()
 
 
@@ -194,7 +193,7 @@ def test_any_number_of_processes_gives_the_same_numbers():
             score,
             metrics=["recall", "roc_auc"],
             methods="monte_carlo",
-            reference=rows(100, seed=1),
+            missingness=dm.missing.Reference(*rows(100, seed=1)),
             n_repeats=6,
             rng=1,
             n_jobs=jobs,
@@ -210,7 +209,7 @@ def test_minus_one_stands_for_all_cores(monkeypatch):
     # One core, so that no process is started.
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     y, score = rows(100)
-    settings: dict[str, Any] = {"label_models": "half", "metrics": "f1", "n_repeats": 2, "rng": 0}
+    settings: dict[str, Any] = {"missingness": dm.missing.Fixed(0.5), "metrics": "f1", "n_repeats": 2, "rng": 0}
     all_cores = dm.backtest(y, score, n_jobs=-1, **settings)
     assert all_cores.to_dict() == dm.backtest(y, score, **settings).to_dict()
 
@@ -219,12 +218,12 @@ def test_what_cannot_be_sent_to_other_processes_is_said():
     y, score = rows(100)
     own = {"mine": lambda labels, scores: float(labels.mean())}
     with pytest.raises(dm.InputError, match=r"n_jobs: a metric, label model or mechanism cannot be sent"):
-        dm.backtest(y, score, metrics=own, label_models="half", n_repeats=2, n_jobs=2)
+        dm.backtest(y, score, metrics=own, n_repeats=2, n_jobs=2, missingness=dm.missing.Fixed(0.5))
 
 
 def test_generators_that_cannot_spawn_are_drawn_from():
     y, score = rows(100)
-    settings: dict[str, Any] = {"label_models": "half", "metrics": "f1", "n_repeats": 3}
+    settings: dict[str, Any] = {"missingness": dm.missing.Fixed(0.5), "metrics": "f1", "n_repeats": 3}
     first, again, other = (
         dm.backtest(y, score, rng=np.random.Generator(np.random.RandomState(seed)._bit_generator), **settings).to_dict()
         for seed in (1, 1, 2)
@@ -238,7 +237,7 @@ def test_generators_that_cannot_spawn_are_drawn_from():
 def test_fewer_hidden_rows_than_asked_for_are_told(by_label):
     y, score = rows(300)
     result = dm.backtest(
-        y, score, mechanism=dm.mechanisms.ByLabel(0.5, prevalence=0.9), label_models="half", n_repeats=2, rng=0
+        y, score, mask=dm.masks.ByLabel(0.5, prevalence=0.9), n_repeats=2, rng=0, missingness=dm.missing.Fixed(0.5)
     )
     assert "instead of 150 rows are hidden" in str(result)
     assert by_label.notes == ()
@@ -248,7 +247,13 @@ def test_a_metric_that_is_never_defined_leaves_the_others():
     y, score = rows(600)
     # Nobody is decided positive: markedness is 0/0, and has no value that stands for it.
     result = dm.backtest(
-        y, score, threshold=2, metrics=["markedness", "accuracy"], label_models="prevalence", n_repeats=4, rng=0
+        y,
+        score,
+        threshold=2,
+        metrics=["markedness", "accuracy"],
+        n_repeats=4,
+        rng=0,
+        missingness=dm.missing.TrainingPrevalence(),
     )
     empty = result["markedness"]
     assert (empty.n, empty.n_failed, result["accuracy"].n) == (0, 4, 4)
@@ -257,9 +262,9 @@ def test_a_metric_that_is_never_defined_leaves_the_others():
     assert math.isnan(empty.w1_floor)
     assert result.notes == ("markedness is undefined with all labels: there is nothing to compare with.",)
     line = next(line for line in str(result).splitlines() if " markedness " in line)
-    assert line.split() == ["prevalence", "markedness", *"-----", "4"]
+    assert line.split() == ["TrainingPrevalence", "markedness", *"-----", "4"]
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))
-    assert plain["scores"]["prevalence"]["markedness"]["w1"] is None
+    assert plain["scores"]["TrainingPrevalence"]["markedness"]["w1"] is None
     assert result.to_frame("pandas")["coverage"].isna().tolist() == [True, False]
     assert "markedness" in result._repr_html_()
 
@@ -272,36 +277,34 @@ def test_a_setup_that_fails_leaves_the_others_and_says_why():
         score,
         metrics=["recall", metric],
         methods=["exact", "monte_carlo"],
-        label_models="half",
         n_repeats=3,
         rng=0,
+        missingness=dm.missing.Fixed(0.5),
     )
-    assert [result["half, exact", "recall"].n, result["half, exact", "recall"].n_failed] == [0, 3]
-    assert result["half, monte_carlo", "recall"].n == 3
+    assert [result["Fixed, exact", "recall"].n, result["Fixed, exact", "recall"].n_failed] == [0, 3]
+    assert result["Fixed, monte_carlo", "recall"].n == 3
     (note,) = result.notes
-    assert note.startswith("'half, exact' gave no law in 3 of 3 repeats. ")
+    assert note.startswith("'Fixed, exact' gave no law in 3 of 3 repeats. ")
     assert "hits" in note
 
 
 def test_repeats_that_fail_are_counted_and_the_first_reason_is_told():
     # Two positives, half of them hidden: sometimes none is left to learn from.
     y, score = np.arange(40) < 2, np.linspace(1, 0, 40)
-    result = dm.backtest(y, score, mechanism=0.5, label_models="label_shift", metrics="accuracy", n_repeats=40, rng=0)
+    result = dm.backtest(y, score, mask=0.5, metrics="accuracy", n_repeats=40, rng=0, missingness="by_label")
     found = result["accuracy"]
     assert 0 < found.n_failed < 40
     assert found.n == 40 - found.n_failed == found.pit.size
-    assert result.to_dict()["scores"]["label_shift"]["accuracy"]["failed"] == found.n_failed
-    assert result.notes[0].startswith(f"'label_shift' gave no law in {found.n_failed} of 40 repeats. y_true: ")
+    assert result.to_dict()["scores"]["by_label"]["accuracy"]["failed"] == found.n_failed
+    assert result.notes[0].startswith(f"'by_label' gave no law in {found.n_failed} of 40 repeats. y_true: ")
 
 
 def test_an_error_comes_only_if_nothing_is_left():
     y, score = rows(40)
-    with pytest.raises(
-        dm.InputError, match=r"label_models: no law of any metric in any of 2 repeats\. 'given' gave no"
-    ):
-        dm.backtest(y, score, label_models="given", n_repeats=2)
+    with pytest.raises(dm.InputError, match=r"missingness: no law of any metric in any of 2 repeats\. 'Fixed' gave no"):
+        dm.backtest(y, score, n_repeats=2, missingness=dm.missing.Fixed())
     with pytest.raises(dm.InputError, match=r"in 1 repeat\. markedness is undefined"):
-        dm.backtest(y, score, threshold=2, metrics="markedness", label_models="half", n_repeats=1)
+        dm.backtest(y, score, threshold=2, metrics="markedness", n_repeats=1, missingness=dm.missing.Fixed(0.5))
 
 
 # ----------------------------------------------------------------------------------------------------- words and names
@@ -309,7 +312,7 @@ def test_an_error_comes_only_if_nothing_is_left():
 
 def test_results_read_as_words_and_as_numbers(by_label):
     text = str(by_label)
-    assert "1,500 labelled rows, labels hidden 30 times: ByLabel(fraction=0.2, prevalence=0.7)" in text
+    assert "1,500 labeled rows, labels hidden 30 times: ByLabel(fraction=0.2, prevalence=0.7)" in text
     assert "Repeats share rows" in text
     assert repr(by_label) == "<Backtest of 2 setups on 1,500 rows, 30 repeats>"
     assert by_label._repr_html_().count("<tr>") == 11
@@ -318,6 +321,6 @@ def test_results_read_as_words_and_as_numbers(by_label):
     frame = by_label.to_frame("pandas")
     assert len(frame) == 10
     y, score = rows(40)
-    once = dm.backtest(y, score, label_models="half", metrics="f1", n_repeats=1, rng=0)
+    once = dm.backtest(y, score, metrics="f1", n_repeats=1, rng=0, missingness=dm.missing.Fixed(0.5))
     assert "labels hidden once: MCAR(fraction=0.3)" in str(once)
     assert repr(once) == "<Backtest of 1 setup on 40 rows, 1 repeat>"

@@ -28,7 +28,7 @@ def rows():
 
 def replayed(rows: pd.DataFrame, as_of: Any = DATES, **settings: Any) -> dm.Backtest:
     asked: dict[str, Any] = {"metrics": "precision", "threshold": 0.3, "rng": 0, **settings}
-    return dm.backtest(rows.y, rows.score, as_of=as_of, scored_at=rows.scored, labelled_at=rows.came, **asked)
+    return dm.backtest(rows.y, rows.score, as_of=as_of, scored_at=rows.scored, labeled_at=rows.came, **asked)
 
 
 def test_a_date_is_what_evaluate_says_of_the_rows_known_then(rows):
@@ -38,10 +38,14 @@ def test_a_date_is_what_evaluate_says_of_the_rows_known_then(rows):
     known = then.came <= "2026-06-01"
     age, delay = pd.Timestamp("2026-06-01") - then.scored, then.came - then.scored
     expected = dm.evaluate(
-        then.y.where(known), then.score, age=age, delay=delay.where(known), metrics="precision", threshold=0.3
+        then.y.where(known),
+        then.score,
+        missingness=dm.missing.Delayed(age=age, delay=delay.where(known)),
+        metrics="precision",
+        threshold=0.3,
     )
     (one,) = result.history
-    assert (one.as_of, one.rows, one.labelled) == ("2026-06-01", len(then), int(known.sum()))
+    assert (one.as_of, one.rows, one.labeled) == ("2026-06-01", len(then), int(known.sum()))
     assert one.mean == pytest.approx(expected["precision"].mean(), abs=1e-12)
     assert (one.low, one.high) == expected["precision"].interval(0.9)
     assert one.truth == pytest.approx(precision_score(then.y, then.score >= 0.3), abs=1e-12)
@@ -57,18 +61,18 @@ def test_what_came_later_changes_nothing_but_the_truth(rows):
 
 
 def test_setups_are_compared_and_late_is_nearest(rows):
-    setups = ["late", "by_label", "by_score", "unknown", "dropping"]
-    result = replayed(rows, label_models=setups, window=60)
+    setups = ["delayed", "by_label", "by_score", "unknown", "dropping"]
+    result = replayed(rows, window=60, missingness=setups)
     error = {setup: result[setup, "precision"].mae.value for setup in setups}
-    assert error["late"] < min(error["by_score"], error["unknown"], error["dropping"])
+    assert error["delayed"] < min(error["by_score"], error["unknown"], error["dropping"])
     width = {setup: result[setup, "precision"].width.value for setup in setups}
-    assert 0.0 == width["dropping"] < width["late"] < width["unknown"]
+    assert 0.0 == width["dropping"] < width["delayed"] < width["unknown"]
     assert len(result.history) == len(DATES) * len(setups)
     assert result.n_repeats == len(DATES)
 
 
-def test_auto_is_late_where_history_is_replayed(rows):
-    one, other = (replayed(rows, label_models=word).history for word in ("auto", "late"))
+def test_not_stated_is_delayed_where_history_is_replayed(rows):
+    one, other = (replayed(rows, missingness=word).history for word in (None, "delayed"))
     assert [date.mean for date in one] == [date.mean for date in other]
 
 
@@ -107,7 +111,7 @@ def test_numbers_and_dates_give_the_same(rows):
     day = (rows.scored.to_numpy() - first) / np.timedelta64(1, "D")
     came = (rows.came.to_numpy() - first) / np.timedelta64(1, "D")
     number = dm.backtest(
-        rows.y, rows.score, as_of=[151], scored_at=day, labelled_at=came, metrics="precision", threshold=0.3
+        rows.y, rows.score, as_of=[151], scored_at=day, labeled_at=came, metrics="precision", threshold=0.3
     )
     assert number.history[0][3:9] == replayed(rows, ["2026-06-01"]).history[0][3:9]
 
@@ -124,14 +128,14 @@ def test_result_is_told_in_words_and_tables(rows):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mechanism": 0.3}, "mechanism: as_of replays how labels came"),
+        ({"mask": 0.3}, "mask: as_of replays how labels came"),
         ({"as_of": []}, "as_of: expected the dates to replay"),
         ({"as_of": ["soon"]}, "as_of: cannot read 'soon' as a date"),
         ({"as_of": [3]}, "as_of: numbers, but scored_at has dates"),
         ({"as_of": ["2026-06-01T00:00:00Z"]}, "^as_of: has a time zone, unlike scored_at"),  # also at midnight
         ({"as_of": ["2020-01-01"]}, "no rows were scored before it"),
         ({"scored_at": None}, "scored_at: missing"),
-        ({"labelled_at": None}, "labelled_at: missing"),
+        ({"labeled_at": None}, "labeled_at: missing"),
         ({"window": -1}, "window: -1. It must be a positive number"),
         ({"maturity": 0}, "maturity: 0. It must be a positive number"),
         ({"window": "30"}, "^window: '30'. It must be a positive number or a timedelta.$"),
@@ -142,14 +146,14 @@ def test_result_is_told_in_words_and_tables(rows):
     ],
 )
 def test_mistakes_are_named(rows, change, message):
-    settings: dict[str, Any] = {"as_of": DATES, "scored_at": rows.scored, "labelled_at": rows.came} | change
+    settings: dict[str, Any] = {"as_of": DATES, "scored_at": rows.scored, "labeled_at": rows.came} | change
     with pytest.raises(dm.InputError, match=message):
         dm.backtest(rows.y, rows.score, **settings)
 
 
 def test_without_rows_it_is_said_that_there_are_none():
     with pytest.raises(dm.InputError, match=r"^y_true: no rows\."):
-        dm.backtest([], [], scored_at=[], labelled_at=[], as_of=["2026-06-01"])
+        dm.backtest([], [], scored_at=[], labeled_at=[], as_of=["2026-06-01"])
 
 
 @pytest.mark.parametrize("kind", [iter, set])
@@ -159,20 +163,22 @@ def test_dates_may_come_from_an_iterator_or_a_set(rows, kind):
 
 def test_times_that_cannot_be_are_named(rows):
     early = rows.came.mask(rows.index == 7, rows.scored - pd.Timedelta(days=1))
-    with pytest.raises(dm.InputError, match="labelled_at: row 7 comes before scored_at"):
+    with pytest.raises(dm.InputError, match="labeled_at: row 7 comes before scored_at"):
         replayed(rows.assign(came=early, y=rows.truth.astype(float)))
-    with pytest.raises(dm.InputError, match=r"labelled_at: row \d+ has none, but has a label"):
+    with pytest.raises(dm.InputError, match=r"labeled_at: row \d+ has none, but has a label"):
         replayed(rows.assign(y=rows.truth.astype(float)))
 
 
 def test_history_is_drawn_with_what_came_true(rows):
     pytest.importorskip("matplotlib").use("Agg")
-    result = replayed(rows, label_models=["late", "dropping"])
+    result = replayed(rows, missingness=["delayed", "dropping"])
     ax = dm.plotting.plot_history(result, "precision")
     assert [tick.get_text() for tick in ax.get_xticklabels()] == DATES
     (known,) = [line.get_color() for line in ax.lines if line.get_label() == "known now"]
     drawn = {round(float(np.asarray(line.get_ydata())[0]), 9) for line in ax.lines if line.get_color() == known}
     assert drawn == {round(one.truth, 9) for one in result.history}
-    hidden = dm.backtest(rows.truth, rows.score, label_models="half", metrics="precision", n_repeats=2, rng=0)
+    hidden = dm.backtest(
+        rows.truth, rows.score, metrics="precision", n_repeats=2, rng=0, missingness=dm.missing.Fixed(0.5)
+    )
     with pytest.raises(dm.InputError, match="no dates were replayed"):
         dm.plotting.plot_history(hidden, "precision")

@@ -21,13 +21,13 @@ def rows(n=2000, seed=0):
 def hidden_by_label(fraction, prevalence, n, positives):
     """Rows hidden, positives among them, and the note."""
     y = np.arange(n) < positives
-    masked = dm.mechanisms.ByLabel(fraction, prevalence=prevalence).mask(y, np.zeros(n), np.random.default_rng(0))
+    masked = dm.masks.ByLabel(fraction, prevalence=prevalence).mask(y, np.zeros(n), np.random.default_rng(0))
     return int(masked.missing.sum()), int(y[masked.missing].sum()), masked.note
 
 
 def test_mcar_hides_exactly_the_fraction_and_no_class_more_than_another():
     y, score = rows(20_000)
-    missing = dm.mechanisms.MCAR(0.3).mask(y, score, np.random.default_rng(1)).missing
+    missing = dm.masks.MCAR(0.3).mask(y, score, np.random.default_rng(1)).missing
     assert missing.sum() == 6000
     table = [[(missing & y).sum(), (missing & ~y).sum()], [(~missing & y).sum(), (~missing & ~y).sum()]]
     assert stats.chi2_contingency(table).pvalue > 1e-3
@@ -47,7 +47,7 @@ def effect_of_label(missing, y, score):
 @pytest.mark.parametrize("slope", [-1.0, 0.5])
 def test_by_score_hides_by_score_alone(slope):
     y, score = rows(40_000)
-    missing = dm.mechanisms.ByScore(0.3, slope=slope).mask(y, score, np.random.default_rng(1)).missing
+    missing = dm.masks.ByScore(0.3, slope=slope).mask(y, score, np.random.default_rng(1)).missing
     assert missing.mean() == pytest.approx(0.3, abs=5 * math.sqrt(0.21 / 40_000))
     (by_rank, by_label), error = effect_of_label(missing, y, score)
     assert by_rank == pytest.approx(slope, abs=0.05)  # four of its standard errors of 0.01
@@ -60,7 +60,7 @@ def test_by_score_hides_by_score_alone(slope):
 
 def test_tied_scores_have_the_same_chance_to_go_missing():
     score = np.repeat([0.2, 0.8], 20_000)
-    missing = dm.mechanisms.ByScore(0.4).mask(score > 0.5, score, np.random.default_rng(0)).missing
+    missing = dm.masks.ByScore(0.4).mask(score > 0.5, score, np.random.default_rng(0)).missing
     first, second = missing[:10_000].mean(), missing[10_000:20_000].mean()
     assert first == pytest.approx(second, abs=5 * math.sqrt(0.5 / 10_000))
 
@@ -68,7 +68,7 @@ def test_tied_scores_have_the_same_chance_to_go_missing():
 @pytest.mark.parametrize("slope", [1e5, -1e6, 300.0])
 def test_a_very_steep_slope_is_a_cut(slope):
     y, score = rows(1000)
-    missing = dm.mechanisms.ByScore(0.3, slope=slope).mask(y, score, np.random.default_rng(0)).missing
+    missing = dm.masks.ByScore(0.3, slope=slope).mask(y, score, np.random.default_rng(0)).missing
     order = np.argsort(score)
     cut = missing[order][::-1] if slope > 0 else missing[order]
     # All of the first 29% and none of the last 69%; the row or two at the cut are left to chance.
@@ -78,14 +78,14 @@ def test_a_very_steep_slope_is_a_cut(slope):
 
 @pytest.mark.parametrize("score", [np.full(50, 0.5), np.arange(50) / 50])
 def test_tiny_fractions_and_equal_scores_can_be_hidden_by_score(score):
-    missing = dm.mechanisms.ByScore(1e-9).mask(score > 0.5, score, np.random.default_rng(0)).missing
+    missing = dm.masks.ByScore(1e-9).mask(score > 0.5, score, np.random.default_rng(0)).missing
     assert missing.sum() == 0
 
 
 @pytest.mark.parametrize("eta", [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.05, 1 / 3, 0.25])
 def test_by_label_hides_exactly_the_prevalence(eta):
     y, score = rows()
-    masked = dm.mechanisms.ByLabel(0.3, prevalence=eta).mask(y, score, np.random.default_rng(0))
+    masked = dm.masks.ByLabel(0.3, prevalence=eta).mask(y, score, np.random.default_rng(0))
     hidden = int(masked.missing.sum())
     assert int(y[masked.missing].sum()) == pytest.approx(eta * hidden, abs=1e-9)
     feasible = min(600, int(y.sum() / eta), int((~y).sum() / (1 - eta)))
@@ -140,18 +140,18 @@ def test_a_class_that_just_suffices_costs_no_row():
 def test_a_prevalence_that_cannot_be_had_is_refused():
     y = np.array([False, False, False, False])
     with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 cannot be had by hiding 2 of 0 positives and 4 neg"):
-        dm.mechanisms.ByLabel(0.5, prevalence=0.9).mask(y, np.zeros(4), np.random.default_rng(0))
+        dm.masks.ByLabel(0.5, prevalence=0.9).mask(y, np.zeros(4), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: dm.mechanisms.MCAR(1.0), r"fraction: 1\.0\. It must lie strictly between 0 and 1"),
-        (lambda: dm.mechanisms.MCAR(True), "fraction: True"),
-        (lambda: dm.mechanisms.ByLabel(0.3, prevalence=0), "prevalence: 0"),
-        (lambda: dm.mechanisms.ByScore(0.3, slope=math.inf), "slope: inf"),
-        (lambda: dm.mechanisms.ByScore(0.3, slope=math.nan), "slope: nan"),
-        (lambda: dm.mechanisms.ByScore(0.3, slope=1e7), "between -1e.06 and 1e.06"),
+        (lambda: dm.masks.MCAR(1.0), r"fraction: 1\.0\. It must lie strictly between 0 and 1"),
+        (lambda: dm.masks.MCAR(True), "fraction: True"),
+        (lambda: dm.masks.ByLabel(0.3, prevalence=0), "prevalence: 0"),
+        (lambda: dm.masks.ByScore(0.3, slope=math.inf), "slope: inf"),
+        (lambda: dm.masks.ByScore(0.3, slope=math.nan), "slope: nan"),
+        (lambda: dm.masks.ByScore(0.3, slope=1e7), "between -1e.06 and 1e.06"),
     ],
 )
 def test_settings_of_mechanisms_are_checked(make, message):
@@ -164,14 +164,14 @@ def test_numbers_of_numpy_are_numbers():
     share: Any = np.float32(0.3)
     falling: Any = np.int64(-1)
     for mechanism in (
-        dm.mechanisms.MCAR(share),
-        dm.mechanisms.ByScore(share, slope=falling),
-        dm.mechanisms.ByLabel(share, prevalence=share),
+        dm.masks.MCAR(share),
+        dm.masks.ByScore(share, slope=falling),
+        dm.masks.ByLabel(share, prevalence=share),
     ):
         assert mechanism.mask(y, score, np.random.default_rng(0)).missing.any()
-    assert str(dm.mechanisms.MCAR(share)) == "MCAR(fraction=0.3)"
+    assert str(dm.masks.MCAR(share)) == "MCAR(fraction=0.3)"
 
 
 def test_the_word_for_a_mechanism_is_that_of_evaluate():
-    words = [cls.missingness for cls in (dm.mechanisms.MCAR, dm.mechanisms.ByScore, dm.mechanisms.ByLabel)]
+    words = [cls.missingness for cls in (dm.masks.MCAR, dm.masks.ByScore, dm.masks.ByLabel)]
     assert words == ["random", "by_score", "by_label"]

@@ -201,7 +201,7 @@ def test_plots_leave_out_what_has_no_law(plt):
 
 
 def test_plots_of_something_else_are_refused():
-    with pytest.raises(dm.UnknownNameError, match=r"metric: unknown metric 'recal'\. Did you mean 'recall'"):
+    with pytest.raises(dm.exceptions.UnknownNameError, match=r"metric: unknown metric 'recal'\. Did you mean 'recall'"):
         dm.plotting.plot_pit(a_backtest(), "recal")
     for plot in (lambda: dm.plotting.plot_pit(made_up(), "recall"), lambda: dm.plotting.plot_coverage(made_up())):
         with pytest.raises(dm.InputError, match="result: expected what backtest returns, got Scores"):

@@ -1,4 +1,4 @@
-"""Baselines are what people do today, to the last digit: scikit-learn on labelled rows, row bootstrap, no labels."""
+"""Baselines are what people do today, to the last digit: scikit-learn on labeled rows, row bootstrap, no labels."""
 
 import math
 
@@ -8,7 +8,7 @@ import sklearn.metrics
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
-from darkmetrics.baselines import bootstrap, complete_case, confidence_based
+from darkmetrics.paper.baselines import bootstrap, complete_case, confidence_based
 from oracle import SKLEARN, definition_of, sklearn_value
 
 NAN = float("nan")
@@ -29,7 +29,7 @@ def rows(seed=1):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("metric", SKLEARN)
-def test_complete_case_equals_scikit_learn_on_the_labelled_rows(metric, weighted):
+def test_complete_case_equals_scikit_learn_on_the_labeled_rows(metric, weighted):
     y, score, weight = rows()
     weight = weight if weighted else np.ones(N)
     known = ~np.isnan(y)
@@ -121,11 +121,11 @@ def slack(*sizes):
     return sum(math.sqrt(math.log(2 / 1e-6) / (2 * size)) for size in sizes)
 
 
-def distance(law, sample):
+def distance(distribution, sample):
     """Kolmogorov-Smirnov distance between a law and a sample."""
     atoms, counts = np.unique(np.round(sample, 9), return_counts=True)
     # Half a rounding step beyond each atom, so that an atom counts on the same side in both.
-    return float(np.max(np.abs(law.cdf(atoms + 1e-8) - np.cumsum(counts) / counts.sum())))
+    return float(np.max(np.abs(distribution.cdf(atoms + 1e-8) - np.cumsum(counts) / counts.sum())))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -134,10 +134,12 @@ def test_bootstrap_equals_an_explicit_row_bootstrap(metric, weighted):
     y, score, weight = rows()
     weight = weight if weighted else np.ones(N)
     known = ~np.isnan(y)
-    law = bootstrap(EvaluationSet(y, score, sample_weight=weight), metric, n_resamples=RESAMPLES, rng=1)[metric]
+    distribution = bootstrap(EvaluationSet(y, score, sample_weight=weight), metric, n_resamples=RESAMPLES, rng=1)[
+        metric
+    ]
     value, size = EXPLICIT[metric]
     sample = value(*drawn(y[known], score[known], weight[known], size, seed=2))
-    assert distance(law, sample) < slack(RESAMPLES, size)
+    assert distance(distribution, sample) < slack(RESAMPLES, size)
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "recall", "roc_auc"])
@@ -145,44 +147,52 @@ def test_the_distance_sees_a_bootstrap_that_forgets_the_weights(metric):
     y, score, weight = rows()
     weight = np.where(y == 1, 3.0, 1.0) * weight * np.where(score < 0.5, 2.0, 1.0)
     known = ~np.isnan(y)
-    law = bootstrap(EvaluationSet(y, score, sample_weight=weight), metric, n_resamples=RESAMPLES, rng=1)[metric]
+    distribution = bootstrap(EvaluationSet(y, score, sample_weight=weight), metric, n_resamples=RESAMPLES, rng=1)[
+        metric
+    ]
     value, size = EXPLICIT[metric]
-    assert distance(law, value(*drawn(y[known], score[known], weight[known], size, seed=2))) < slack(RESAMPLES, size)
+    assert distance(distribution, value(*drawn(y[known], score[known], weight[known], size, seed=2))) < slack(
+        RESAMPLES, size
+    )
     forgetful = value(*drawn(y[known], score[known], np.ones(known.sum()), size, seed=2))
-    assert distance(law, forgetful) > slack(RESAMPLES, size)
+    assert distance(distribution, forgetful) > slack(RESAMPLES, size)
 
 
 def test_the_distance_sees_a_bootstrap_of_too_few_rows():
     y, score, _ = rows()
     known = ~np.isnan(y)
-    law = bootstrap(EvaluationSet(y, score), "average_precision", n_resamples=RESAMPLES, rng=1)["average_precision"]
+    distribution = bootstrap(EvaluationSet(y, score), "average_precision", n_resamples=RESAMPLES, rng=1)[
+        "average_precision"
+    ]
     picked = np.random.default_rng(2).integers(known.sum(), size=(2_000, known.sum() // 3))
     picked = picked[y[known][picked].any(axis=1)]  # scikit-learn warns where there is no positive row
     sample = _average_precision(y[known][picked], score[known][picked], np.ones(picked.shape))
-    assert distance(law, sample) > slack(RESAMPLES, len(picked))
+    assert distance(distribution, sample) > slack(RESAMPLES, len(picked))
 
 
 def test_bootstrap_counts_0_by_0_as_evaluate_does():
     # Two rows, one of each class: a quarter of the resamples has no positive row, and half of them only one class.
     data = EvaluationSet([1, 0, None], [0.9, 0.1, 0.5])
-    laws = bootstrap(data, ["recall", "roc_auc"], n_resamples=RESAMPLES, rng=3)
-    assert laws["recall"].undefined == pytest.approx(0.25, abs=slack(RESAMPLES))
-    assert laws["recall"].mean() == pytest.approx(0.75, abs=slack(RESAMPLES))
-    assert laws["roc_auc"].undefined == pytest.approx(0.5, abs=slack(RESAMPLES))
-    assert laws["roc_auc"].mean() == pytest.approx(1.0, abs=1e-12)
+    distributions = bootstrap(data, ["recall", "roc_auc"], n_resamples=RESAMPLES, rng=3)
+    assert distributions["recall"].undefined == pytest.approx(0.25, abs=slack(RESAMPLES))
+    assert distributions["recall"].mean() == pytest.approx(0.75, abs=slack(RESAMPLES))
+    assert distributions["roc_auc"].undefined == pytest.approx(0.5, abs=slack(RESAMPLES))
+    assert distributions["roc_auc"].mean() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_bootstrap_of_one_class_is_undefined_and_no_crash():
-    law = bootstrap(EvaluationSet([1, 1], [0.9, 0.1]), "roc_auc", n_resamples=10, rng=0)["roc_auc"]
-    assert law.undefined == 1.0
+    distribution = bootstrap(EvaluationSet([1, 1], [0.9, 0.1]), "roc_auc", n_resamples=10, rng=0)["roc_auc"]
+    assert distribution.undefined == 1.0
 
 
 def test_bootstrap_has_ten_thousand_resamples_by_default_and_the_default_metrics():
-    laws = bootstrap(EvaluationSet([1, 0, None], [0.9, 0.1, 0.5]), rng=0)
-    assert list(laws) == ["precision", "recall", "accuracy", "f1", "roc_auc"]
+    distributions = bootstrap(EvaluationSet([1, 0, None], [0.9, 0.1, 0.5]), rng=0)
+    assert list(distributions) == ["precision", "recall", "accuracy", "f1", "roc_auc"]
     # The mass of an atom is a whole number of resamples.
-    assert laws["recall"].undefined * 10_000 == pytest.approx(round(laws["recall"].undefined * 10_000), abs=1e-6)
-    assert all(law.method == "bootstrap" for law in laws.values())
+    assert distributions["recall"].undefined * 10_000 == pytest.approx(
+        round(distributions["recall"].undefined * 10_000), abs=1e-6
+    )
+    assert all(distribution.method == "bootstrap" for distribution in distributions.values())
 
 
 def test_bootstrap_repeats_with_its_seed():
@@ -197,10 +207,12 @@ def test_bootstrap_repeats_with_its_seed():
 
 def test_bootstrap_takes_callables():
     y, score, _ = rows()
-    law = bootstrap(EvaluationSet(y, score), {"share": lambda y, s: y.mean()}, n_resamples=500, rng=0)["share"]
+    distribution = bootstrap(EvaluationSet(y, score), {"share": lambda y, s: y.mean()}, n_resamples=500, rng=0)["share"]
     share = float(np.mean(y[~np.isnan(y)]))
     # Four standard errors of the mean of 500 resamples.
-    assert law.mean() == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / (~np.isnan(y)).sum() / 500))
+    assert distribution.mean() == pytest.approx(
+        share, abs=4 * math.sqrt(share * (1 - share) / (~np.isnan(y)).sum() / 500)
+    )
 
 
 @pytest.mark.parametrize("n_resamples", [0, -1, 1.5, True, None, "10"])
@@ -221,50 +233,57 @@ def test_a_meaningless_rng_is_refused(rng):
 def test_confidence_based_equals_evaluate_with_every_label_missing():
     y, score, weight = rows()
     p = np.random.default_rng(3).random(N)
-    expected = dm.evaluate([None] * N, score, label_model=p)
-    assert confidence_based(EvaluationSet(y, score, probability=p)).to_dict() == expected.to_dict()
+    expected = dm.evaluate([None] * N, score, missingness=dm.missing.Fixed(p))
+    assert confidence_based(EvaluationSet(y, score, missingness=dm.missing.Fixed(p))).to_dict() == expected.to_dict()
     counts = ["precision", "recall", "f1"]
-    data = EvaluationSet(y, score, sample_weight=weight, probability=p)
-    expected = dm.evaluate([None] * N, score, sample_weight=weight, label_model=p, metrics=counts)
+    data = EvaluationSet(y, score, sample_weight=weight, missingness=dm.missing.Fixed(p))
+    expected = dm.evaluate([None] * N, score, sample_weight=weight, missingness=dm.missing.Fixed(p), metrics=counts)
     assert confidence_based(data, metrics=counts).to_dict() == expected.to_dict()
 
 
 def test_confidence_based_ignores_the_labels():
     y, score, _ = rows()
     p = np.random.default_rng(3).random(N)
-    flipped = EvaluationSet(1 - y, score, probability=p)
-    assert confidence_based(flipped).to_dict() == confidence_based(EvaluationSet(y, score, probability=p)).to_dict()
+    flipped = EvaluationSet(1 - y, score, missingness=dm.missing.Fixed(p))
+    assert (
+        confidence_based(flipped).to_dict()
+        == confidence_based(EvaluationSet(y, score, missingness=dm.missing.Fixed(p))).to_dict()
+    )
 
 
 def test_confidence_based_accuracy_is_the_mean_confidence():
     # What monitoring tools compute: the mean chance that the decision is right.
     y, score, _ = rows()
-    law = confidence_based(EvaluationSet(y, score, probability=score), metrics="accuracy")["accuracy"]
-    assert law.mean() == pytest.approx(np.mean(np.where(score >= 0.5, score, 1 - score)), abs=1e-14)
+    distribution = confidence_based(EvaluationSet(y, score, missingness=dm.missing.Fixed(score)), metrics="accuracy")[
+        "accuracy"
+    ]
+    assert distribution.mean() == pytest.approx(np.mean(np.where(score >= 0.5, score, 1 - score)), abs=1e-14)
 
 
-def test_confidence_based_takes_a_label_model():
+def test_confidence_based_takes_a_mechanism():
     y, score, _ = rows()
-    expected = dm.evaluate([None] * N, score, label_model="half", metrics="f1")
-    assert confidence_based(EvaluationSet(y, score), label_model="half", metrics="f1").to_dict() == expected.to_dict()
+    expected = dm.evaluate([None] * N, score, missingness=dm.missing.Fixed(0.5), metrics="f1")
+    assert (
+        confidence_based(EvaluationSet(y, score), missingness=dm.missing.Fixed(0.5), metrics="f1").to_dict()
+        == expected.to_dict()
+    )
 
 
-@pytest.mark.parametrize("label_model", ["given", dm.label_models.Given()])
-def test_confidence_based_needs_a_probability_for_every_row(label_model):
-    data = EvaluationSet([1, 0, None], [0.9, 0.1, 0.5], probability=[0.5])
+def test_confidence_based_needs_a_probability_for_every_row():
+    data = EvaluationSet([1, 0, None], [0.9, 0.1, 0.5], missingness=dm.missing.Fixed([0.5]))
     with pytest.raises(InputError, match=r"probability: .* every row"):
-        confidence_based(data, label_model=label_model)
+        confidence_based(data, missingness=dm.missing.Fixed())
 
 
 def test_confidence_based_without_probabilities_says_how_to_give_them():
-    with pytest.raises(InputError, match="label_model: 'given' needs an EvaluationSet built with probability="):
+    with pytest.raises(InputError, match=r"^probability: none with these rows"):
         confidence_based(EvaluationSet([1, 0, None], [0.9, 0.1, 0.5]))
 
 
-@pytest.mark.parametrize("label_model", [np.array([0.5, 0.5, 0.5]), [0.5, 0.5, 0.5]])
-def test_confidence_based_refuses_probabilities_per_row(label_model):
-    with pytest.raises(InputError, match="label_model: an EvaluationSet has cells, not rows"):
-        confidence_based(EvaluationSet([1, 0, None], [0.9, 0.1, 0.5]), label_model=label_model)
+@pytest.mark.parametrize("probability", [np.array([0.5, 0.5, 0.5]), [0.5, 0.5, 0.5]])
+def test_confidence_based_refuses_probabilities_per_row(probability):
+    with pytest.raises(InputError, match="probability: an EvaluationSet already fixes it"):
+        confidence_based(EvaluationSet([1, 0, None], [0.9, 0.1, 0.5]), missingness=dm.missing.Fixed(probability))
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
@@ -278,13 +297,13 @@ def test_what_is_no_evaluation_set_is_refused(baseline, data):
 
 
 @pytest.mark.parametrize("baseline", [complete_case, bootstrap])
-def test_no_labelled_row_is_refused(baseline):
-    with pytest.raises(InputError, match="data: no labelled row"):
+def test_no_labeled_row_is_refused(baseline):
+    with pytest.raises(InputError, match="data: no labeled row"):
         baseline(EvaluationSet([None, None], [0.9, 0.1]))
 
 
 @pytest.mark.parametrize("baseline", [complete_case, bootstrap, confidence_based])
 def test_an_unknown_metric_is_refused_with_a_suggestion(baseline):
-    data = EvaluationSet([1, 0], [0.9, 0.1], probability=[0.5, 0.5])
+    data = EvaluationSet([1, 0], [0.9, 0.1], missingness=dm.missing.Fixed([0.5, 0.5]))
     with pytest.raises(InputError, match=r"metrics: unknown metric 'recal'\. Did you mean 'recall'"):
         baseline(data, metrics="recal")

@@ -14,7 +14,7 @@ METRICS = ["precision", "recall", "accuracy", "f1", "roc_auc", "brier", "fpr"]
 
 
 @pytest.fixture(scope="module")
-def found() -> dm.Bounds:
+def found() -> dm.bounding.Bounds:
     return dm.bounds(Y, SCORE, metrics=METRICS)
 
 
@@ -37,10 +37,12 @@ def test_the_worst_case_is_the_largest_where_lower_is_better(found):
 
 
 def test_bounds_are_those_of_an_evaluation(found):
-    result = dm.evaluate(Y, SCORE, metrics=METRICS, label_model="half", zero_division=0)
-    for name, law in result.items():
-        assert (found[name].lowest_possible, found[name].highest_possible) == pytest.approx(law.support(), abs=1e-12)
-        assert found[name].labelled_only == pytest.approx(result.labelled_only[name])
+    result = dm.evaluate(Y, SCORE, metrics=METRICS, missingness=dm.missing.Fixed(0.5), zero_division=0)
+    for name, distribution in result.items():
+        assert (found[name].lowest_possible, found[name].highest_possible) == pytest.approx(
+            distribution.support(), abs=1e-12
+        )
+        assert found[name].labeled_only == pytest.approx(result.labeled_only[name])
         ends = found[name].oracle_pessimistic, found[name].oracle_optimistic
         assert ends == pytest.approx(result.oracle_bounds(name))
 
@@ -65,8 +67,8 @@ def test_every_form_has_the_same_numbers(found):
 
 def test_what_is_undefined_is_null_in_json():
     found = dm.bounds([1, 1, None], [0.9, 0.2, 0.4], metrics="roc_auc")
-    assert np.isnan(found["roc_auc"].labelled_only)
-    assert found.to_dict()["metrics"]["roc_auc"]["labelled_only"] is None
+    assert np.isnan(found["roc_auc"].labeled_only)
+    assert found.to_dict()["metrics"]["roc_auc"]["labeled_only"] is None
 
 
 def test_bounds_that_are_perhaps_not_attained_stand_in_brackets():
@@ -76,11 +78,11 @@ def test_bounds_that_are_perhaps_not_attained_stand_in_brackets():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(60) < 0.7, np.nan, rng.random(60) < 0.5)
     found = dm.bounds(y, rng.random(60), metrics={"odd": odd})
-    assert found["odd"].bounds_sharp == (not found.notes())
-    assert ("(" in found.table()[1][0][1]) == (not found["odd"].bounds_sharp)
+    assert found["odd"].bounds_sharp == (not found._notes())
+    assert ("(" in found._table()[1][0][1]) == (not found["odd"].bounds_sharp)
 
 
 def test_errors_name_the_argument():
-    with pytest.raises(dm.UnknownNameError) as raised:
+    with pytest.raises(dm.exceptions.UnknownNameError) as raised:
         dm.bounds(Y, SCORE, metrics="recal")
     assert raised.value.argument == "metrics"

@@ -56,25 +56,25 @@ def test_no_labeling_and_no_place_of_the_scores_moves_a_metric_further_than_its_
         settings = {"threshold": threshold, "sample_weight": weight}
         known = y.copy()
         known[gaps] = np.nan
-        data = EvaluationSet(known, score, **settings).coarsened(K)
-        if data.buckets is None:
+        data = EvaluationSet(known, score, **settings).binned(K)
+        if data.score_bins is None:
             continue
         worst = dict.fromkeys(slack, 0.0)
         for labels in product([0.0, 1.0], repeat=gaps.size):
             y[gaps] = labels
             for moved in placements(y, score, threshold):
                 exact = EvaluationSet(y, moved, **settings)
-                bucketed = exact.coarsened(K)
+                bucketed = exact.binned(K)
                 for metric in metrics:
                     a, b = metric.value(exact), metric.value(bucketed)
                     assert np.isnan(a) == np.isnan(b)
                     worst[metric.name] = np.fmax(worst[metric.name], abs(a - b))
         for metric in metrics:
-            bound = metric.bucket_effect(data)
+            bound = metric.binning_error(data)
             assert worst[metric.name] <= bound + 1e-12, metric.name  # rounding of sums
             if worst[metric.name] > 0.0:
                 slack[metric.name].append(bound / worst[metric.name])
-    # Not only true but useful: the typical ratio of bound to what was attained. A loss of labelled rows of one class is
+    # Not only true but useful: the typical ratio of bound to what was attained. A loss of labeled rows of one class is
     # much nearer, because the mean of a bucket is kept; with labels missing it can be half of the bound.
     for name, ratios in slack.items():
         assert len(ratios) > 50, name
@@ -93,10 +93,10 @@ def test_metrics_of_decisions_are_exact_in_buckets():
         {"sample_weight": rng.choice([1.0, 2.5], 5000)},
     ):
         exact = EvaluationSet(y, score, **more)
-        data = exact.coarsened(64)
+        data = exact.binned(64)
         for name in names:
             metric = _example(name)
-            assert metric.bucket_effect(data) == 0.0
+            assert metric.binning_error(data) == 0.0
             a, b = (metric.bind(one, np.nan).extremes for one in (exact, data))
             assert a == pytest.approx(b, rel=1e-12)  # weights are added up in another order
             assert metric.value(exact) == pytest.approx(metric.value(data), rel=1e-12)
@@ -109,32 +109,32 @@ def _example(name):
 
 def test_exact_scores_move_nothing_and_of_the_unknown_nothing_is_claimed():
     exact = EvaluationSet([1, 0, None, 1], [0.9, 0.1, 0.35, 0.36])
-    data = exact.coarsened(K)
+    data = exact.binned(K)
     own = [
         LossMetric(name="off", loss=lambda y, s: abs(y - s)),
         dm.metrics.CallableMetric(name="own", function=lambda y, s: 0.0),
     ]
     for metric in [*own, *(_example(name) for name in list_metrics() if "at_k" not in name)]:
-        assert metric.bucket_effect(exact) == 0.0
+        assert metric.binning_error(exact) == 0.0
     for metric in own:
-        assert np.isnan(metric.bucket_effect(data))
+        assert np.isnan(metric.binning_error(data))
     # It is known as soon as the user says that the loss is monotone: 0.36 may be 0.35, and so on.
     stated = LossMetric(name="off", loss=lambda y, s: abs(y - s), monotone=True)
-    assert stated.bucket_effect(data) == pytest.approx(2 * 0.005 / 4)
+    assert stated.binning_error(data) == pytest.approx(2 * 0.005 / 4)
 
 
 def test_tied_scores_are_no_buckets():
     # Many rows at one score are ties in truth too; only the bucket of 0.35 and 0.36 counts.
     y, score = [1, 0] * 50 + [1, 0], [0.9] * 100 + [0.35, 0.36]
-    data = EvaluationSet(y, score).coarsened(K)
+    data = EvaluationSet(y, score).binned(K)
     (auc,) = metrics_from("roc_auc")
-    assert auc.bucket_effect(data) == pytest.approx(0.5 / 51**2)
+    assert auc.binning_error(data) == pytest.approx(0.5 / 51**2)
 
 
 def test_a_metric_that_is_never_defined_is_moved_by_nothing():
-    data = EvaluationSet([1, 1, 1], [0.35, 0.36, 0.9]).coarsened(K)
+    data = EvaluationSet([1, 1, 1], [0.35, 0.36, 0.9]).binned(K)
     (auc,) = metrics_from("roc_auc")
-    assert auc.bucket_effect(data) == 0.0
+    assert auc.binning_error(data) == 0.0
 
 
 def test_auc_bound_equals_the_largest_ratio_over_all_labelings_of_two_buckets():
@@ -149,13 +149,13 @@ def test_auc_bound_equals_the_largest_ratio_over_all_labelings_of_two_buckets():
         for b, centre in enumerate((0.2, 0.9)):
             y += [1] * known[b] + [None] * open_[b] + [0] * other[b]
             score += [centre + 1e-4 * i for i in range(total[b])]
-        data = EvaluationSet(y, score, threshold=0.5).coarsened(K)
+        data = EvaluationSet(y, score, threshold=0.5).binned(K)
         assert data.cells.score.size == 2
         p = np.stack(np.meshgrid(*(np.arange(k, k + m + 1) for k, m in zip(known, open_, strict=True))), axis=-1)
         positives = p.sum(axis=-1)
         pairs = positives * (total.sum() - positives)
         attained = np.max(0.5 * (p * (total - p)).sum(axis=-1)[pairs > 0] / pairs[pairs > 0])
-        bound = auc.bucket_effect(data)
+        bound = auc.binning_error(data)
         # The bound lets rows be split; with some hundred rows that and the tangents leave a few per cent.
         assert attained <= bound * (1.0 + 1e-12)
         assert bound <= attained * 1.1
@@ -180,9 +180,9 @@ def test_sixty_five_thousand_buckets_move_roc_auc_by_less_than_one_in_ten_thousa
     y, score = make(500_000, rng)
     y = np.where(rng.random(y.size) < 0.3, np.nan, y)
     exact = EvaluationSet(y, score, threshold=0.2)
-    data = exact.coarsened(2**16)
+    data = exact.binned(2**16)
     auc, recall = metrics_from(["roc_auc", "recall"])
-    bound = auc.bucket_effect(data)
+    bound = auc.binning_error(data)
     assert bound <= 1e-4
     assert abs(auc.value(data) - auc.value(exact)) <= bound
     assert recall.value(data) == recall.value(exact)
@@ -194,16 +194,16 @@ def test_an_evaluation_says_how_far_buckets_move_its_metrics():
     y = np.where(rng.random(4000) < 0.3, np.nan, rng.random(4000) < score)
     own = dm.metrics.CallableMetric(name="own", function=lambda y, s: float(np.mean(y)), range=(0, 1))
     exact = EvaluationSet(y, score)
-    settings: dict[str, Any] = {"label_model": "calibrated", "rng": 0}
-    result = dm.evaluate(exact.coarsened(256), metrics=["precision", "recall", "roc_auc", own], **settings)
-    assert list(result.bucket_effect) == list(result)
-    assert result.bucket_effect["recall"] == 0.0
-    assert np.isnan(result.bucket_effect["own"])
-    bound = result.bucket_effect["roc_auc"]
+    settings: dict[str, Any] = {"rng": 0, "missingness": "by_score"}
+    result = dm.evaluate(exact.binned(256), metrics=["precision", "recall", "roc_auc", own], **settings)
+    assert list(result.binning_error) == list(result)
+    assert result.binning_error["recall"] == 0.0
+    assert np.isnan(result.binning_error["own"])
+    bound = result.binning_error["roc_auc"]
     low, high = dm.evaluate(exact, metrics="roc_auc", **settings)["roc_auc"].support()
     assert 0.0 < bound < 0.01
     assert np.allclose(result["roc_auc"].support(), (low, high), rtol=0.0, atol=bound)
-    note = result.notes()[-1]
+    note = result._notes()[-1]
     assert note.startswith("Scores are in 256 buckets: that moves roc_auc by at most 0.00")
     assert note.endswith("; precision, recall are exact. How far it moves own is not known.")
     assert bound <= float(note.split("at most ")[1].split(";")[0]) <= 1.1 * bound
@@ -211,7 +211,7 @@ def test_an_evaluation_says_how_far_buckets_move_its_metrics():
     assert result.to_dict()["bucket_effect"] == effects
     assert result.to_dict()["buckets"] == 256
     plain = dm.evaluate(exact, metrics="roc_auc", **settings)
-    assert dict(plain.bucket_effect) == {"roc_auc": 0.0}
+    assert dict(plain.binning_error) == {"roc_auc": 0.0}
     assert not {"buckets", "bucket_effect"} & plain.to_dict().keys()
     assert "buckets" not in str(plain)
 
@@ -221,7 +221,9 @@ def test_a_report_says_how_far_buckets_move_its_metrics(missing):
     rng = np.random.default_rng(6)
     score = rng.random(300)
     y = np.where(rng.random(300) < missing, np.nan, rng.random(300) < score)
-    result = dm.evaluate(EvaluationSet(y, score).coarsened(64), metrics=["recall", "roc_auc"], label_model="half")
+    result = dm.evaluate(
+        EvaluationSet(y, score).binned(64), metrics=["recall", "roc_auc"], missingness=dm.missing.Fixed(0.5)
+    )
     assert dm.report.summarize(result)["assumptions"][-1].startswith("Scores are in 64 buckets: that moves roc_auc by")
 
 
@@ -230,13 +232,13 @@ def test_curves_of_buckets_are_exact_at_every_threshold_they_have():
     score = rng.beta(0.5, 2.0, 3000)
     y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < score)
     exact = EvaluationSet(y, score, threshold=0.2)
-    data = exact.coarsened(64)
-    half: dict[str, Any] = {"label_model": "half", "metrics": ["precision", "recall"]}
+    data = exact.binned(64)
+    half: dict[str, Any] = {"metrics": ["precision", "recall"], "missingness": dm.missing.Fixed(0.5)}
     of_exact, of_data = dm.evaluate(exact, **half), dm.evaluate(data, **half)
-    curves = dm.curves(of_data, thresholds="all")
+    curves = dm.threshold_curves(of_data, thresholds="all")
     columns = data.cells.arrays()
     assert set(curves.thresholds) == {*columns["low"].tolist(), 0.2}
-    expected = dm.curves(of_exact, thresholds=curves.thresholds, method=curves.method)
+    expected = dm.threshold_curves(of_exact, thresholds=curves.thresholds, method=curves.method)
     np.testing.assert_allclose(curves.flagged, expected.flagged)
     for name, band in curves.items():
         np.testing.assert_allclose(band.mean, expected[name].mean, rtol=1e-9)
@@ -247,4 +249,4 @@ def test_curves_of_buckets_are_exact_at_every_threshold_they_have():
     wide = int(np.argmax(columns["high"] - columns["low"]))
     inside = 0.5 * float(columns["low"][wide] + columns["high"][wide])
     with pytest.raises(dm.InputError, match=r"^thresholds: \S+ lies inside a bucket of scores"):
-        dm.curves(of_data, thresholds=[0.2, inside])
+        dm.threshold_curves(of_data, thresholds=[0.2, inside])

@@ -15,8 +15,8 @@ EDGES = [0.0, -0.0, 5e-324, 1e-300, 1e-7, 0.25, 0.5, np.nextafter(0.5, 1), 1 - 1
 AWKWARD = np.array([*EDGES, *(-s for s in EDGES), 2.0, -2.0, 1e300, -1e300, 1.7e308, -1.7e308])
 
 
-def index(scores, buckets=K):
-    return bucket_index(np.asarray(scores, dtype=float), buckets)
+def index(scores, score_bins=K):
+    return bucket_index(np.asarray(scores, dtype=float), score_bins)
 
 
 @given(st.lists(ANY, min_size=2))

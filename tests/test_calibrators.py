@@ -347,11 +347,11 @@ def test_each_bin_is_drawn_from_its_beta_posterior():
     drawn = binning.draws(s, 2048)
     for v in np.unique(value):
         rows = value == v
-        law = stats.beta(v + y[rows].sum(), 1 - v + (1 - y[rows]).sum())
+        distribution = stats.beta(v + y[rows].sum(), 1 - v + (1 - y[rows]).sum())
         curve = drawn[:, rows]
         assert np.all(curve == curve[:, :1])
         # One coordinate of a Sobol sequence of 2,048 points is spread as evenly as a grid: KS is about 1/2,048.
-        assert stats.kstest(curve[:, 0], law.cdf).statistic < 0.002
+        assert stats.kstest(curve[:, 0], distribution.cdf).statistic < 0.002
     # Bins are independent; correlations of a Sobol sequence of this length are below 0.02.
     correlation = np.corrcoef(drawn[:, [np.argmax(value == v) for v in np.unique(value)]].T)
     np.testing.assert_allclose(correlation, np.eye(6), atol=0.05)

@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def evaluated(method, metrics=METRICS, n=80, **options):
     rng = np.random.default_rng(0)
     y_score = rng.random(n)
     y_true = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < y_score)
-    settings = {"label_model": y_score, "rng": 0} | options
+    settings: dict[str, Any] = {"rng": 0, "missingness": dm.missing.Fixed(y_score)} | options
     return dm.evaluate(y_true, y_score, metrics=metrics, method=method, **settings)
 
 
@@ -33,41 +34,56 @@ def test_laws_are_stored_and_keep_their_bound(method):
     for asked in (False, True):  # what was computed before must not matter
         if asked:
             result.to_dict(), str(result)
-        for name, law in result.items():
-            again = pickle.loads(pickle.dumps(law))
-            assert again.mean() == law.mean(), name
-            assert again.certificate.ks_bound == law.certificate.ks_bound, name
-            assert again.certificate.theorem == law.certificate.theorem, name
+        for name, distribution in result.items():
+            again = pickle.loads(pickle.dumps(distribution))
+            assert again.mean() == distribution.mean(), name
+            assert again.certificate.ks_bound == distribution.certificate.ks_bound, name
+            assert again.certificate.theorem == distribution.certificate.theorem, name
             low, high = again.interval(0.9, certified=True)
-            assert low <= law.interval(0.9).low + 1e-9, name
-            assert high >= law.interval(0.9).high - 1e-9, name
+            assert low <= distribution.interval(0.9).low + 1e-9, name
+            assert high >= distribution.interval(0.9).high - 1e-9, name
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_metric_that_is_always_undefined_has_no_certificate(method):
-    law = dm.evaluate([0, None], [0.1, 0.2], label_model=0.0, metrics="recall", method=method, zero_division=math.nan)
-    assert law["recall"].certificate is None
-    assert np.isnan(law["recall"].interval(0.9, certified=True)).all()
-    assert law.to_dict()["metrics"]["recall"]["ks_bound"] is None
+    distribution = dm.evaluate(
+        [0, None],
+        [0.1, 0.2],
+        missingness=dm.missing.Fixed(0.0),
+        metrics="recall",
+        method=method,
+        zero_division=math.nan,
+    )
+    assert distribution["recall"].certificate is None
+    assert np.isnan(distribution["recall"].interval(0.9, certified=True)).all()
+    assert distribution.to_dict()["metrics"]["recall"]["ks_bound"] is None
 
 
 def test_draws_that_are_all_undefined_break_nothing():
     few = dm.methods.MonteCarlo(5)
-    law = dm.evaluate(
-        [0, 0, None], [0.1, 0.2, 0.9], label_model=1e-9, metrics="recall", method=few, rng=0, zero_division=math.nan
+    distribution = dm.evaluate(
+        [0, 0, None],
+        [0.1, 0.2, 0.9],
+        missingness=dm.missing.Fixed(1e-9),
+        metrics="recall",
+        method=few,
+        rng=0,
+        zero_division=math.nan,
     )
-    assert law["recall"].certificate is None
-    assert law.to_dict()["metrics"]["recall"]["mean"] is None
+    assert distribution["recall"].certificate is None
+    assert distribution.to_dict()["metrics"]["recall"]["mean"] is None
 
 
 def test_a_certified_interval_of_draws_ends_at_atoms_and_holds_its_mass():
     """Precision is (1 + k) / 21 with k of 20 fair coins; the ends are values that it has, and in order."""
     y_true, y_score = [1, 0] + [None] * 40, np.concatenate(([0.9, 0.2], np.linspace(0.05, 0.95, 40)))
-    law = dm.evaluate(y_true, y_score, label_model=0.5, metrics="precision", method="monte_carlo", rng=0)["precision"]
+    distribution = dm.evaluate(
+        y_true, y_score, missingness=dm.missing.Fixed(0.5), metrics="precision", method="monte_carlo", rng=0
+    )["precision"]
     values = (1 + np.arange(21)) / 21
     masses = np.array([math.comb(20, k) for k in range(21)]) / 2**20
     for level in (0.1, 0.5, 0.9, 0.99):
-        low, high = law.interval(level, certified=True)
+        low, high = distribution.interval(level, certified=True)
         assert low <= high
         assert np.abs(values - low).min() < 1e-15
         assert np.abs(values - high).min() < 1e-15
@@ -76,10 +92,10 @@ def test_a_certified_interval_of_draws_ends_at_atoms_and_holds_its_mass():
 
 
 def test_a_function_without_known_range_has_a_finite_certified_interval():
-    law = evaluated("monte_carlo", {"mean": lambda y, s: float(np.mean(y))})["mean"]
-    assert law.bounds == (-math.inf, math.inf)
-    low, high = law.interval(0.9, certified=True)
-    assert low <= law.interval(0.9).low <= law.interval(0.9).high <= high
+    distribution = evaluated("monte_carlo", {"mean": lambda y, s: float(np.mean(y))})["mean"]
+    assert distribution.bounds == (-math.inf, math.inf)
+    low, high = distribution.interval(0.9, certified=True)
+    assert low <= distribution.interval(0.9).low <= distribution.interval(0.9).high <= high
     assert math.isfinite(low)
     assert math.isfinite(high)
 
@@ -90,15 +106,23 @@ def test_draws_of_weighted_counts_come_from_the_true_law():
     y = np.where(np.arange(40) < 18, np.nan, rng.random(40) < 0.5)
     score, weight, p = rng.random(40), rng.uniform(0.5, 1.5, 40), np.concatenate(([0.5, 0.5], np.full(16, 0.003)))
     problem = Problem(y, score, (score >= 0.5).astype(int), weight, p)
-    truth = oracle.law(oracle.definition_of("precision"), problem)
-    drawn = dm.evaluate(y, score, sample_weight=weight, label_model=p, metrics="precision", method="monte_carlo", rng=0)
-    law = drawn["precision"]
-    assert law.certificate is not None
-    assert law.certificate.ks_bound < 0.02
+    truth = oracle.distribution(oracle.definition_of("precision"), problem)
+    drawn = dm.evaluate(
+        y,
+        score,
+        sample_weight=weight,
+        missingness=dm.missing.Fixed(p),
+        metrics="precision",
+        method="monte_carlo",
+        rng=0,
+    )
+    distribution = drawn["precision"]
+    assert distribution.certificate is not None
+    assert distribution.certificate.ks_bound < 0.02
     # Sums in another order differ in the last bits, so the cdfs are compared next to the atoms and not at them.
     t = np.concatenate([truth.values - 1e-9, truth.values + 1e-9])
-    true, (lower, upper) = truth.cdf(t), law.certificate.cdf_bounds(t)
-    assert np.abs(law.cdf(t) - true).max() <= law.certificate.ks_bound
+    true, (lower, upper) = truth.cdf(t), distribution.certificate.cdf_bounds(t)
+    assert np.abs(distribution.cdf(t) - true).max() <= distribution.certificate.ks_bound
     assert np.all((lower - 1e-12 <= true) & (true <= upper + 1e-12))  # a sum of 2^18 masses
 
 
@@ -107,7 +131,9 @@ def test_laws_of_weighted_counts_turn_into_dictionaries_at_once():
     rng = np.random.default_rng(0)
     y_score, weight = rng.random(300), rng.uniform(0.5, 1.5, 300)
     y_true = np.where(rng.random(300) < 0.3, np.nan, rng.random(300) < y_score)
-    result = dm.evaluate(y_true, y_score, sample_weight=weight, label_model=y_score, metrics=["recall", "f1"])
+    result = dm.evaluate(
+        y_true, y_score, sample_weight=weight, missingness=dm.missing.Fixed(y_score), metrics=["recall", "f1"]
+    )
     assert result["recall"].method == "near exact"
     assert result.to_dict()["metrics"]["recall"]["ks_bound"] is None
     certificate = result["recall"].certificate
@@ -136,9 +162,9 @@ def test_a_certificate_reads_as_words_and_as_numbers():
 
 def test_an_interval_without_proof_is_refused():
     data = dm.EvaluationSet([1, 0, 1, 0, 1, None], [0.9, 0.2, 0.6, 0.4, 0.7, 0.5])
-    law = dm.baselines.bootstrap(data, metrics="accuracy", rng=0)
-    with pytest.raises(dm.MethodError, match=r"certified: nothing is proven .* law found by 'bootstrap'"):
-        law["accuracy"].interval(0.9, certified=True)
+    distribution = dm.paper.bootstrap(data, metrics="accuracy", rng=0)
+    with pytest.raises(dm.exceptions.MethodError, match=r"certified: nothing is proven .* law found by 'bootstrap'"):
+        distribution["accuracy"].interval(0.9, certified=True)
 
 
 def test_a_form_that_is_not_the_formula_is_refused():
@@ -156,12 +182,12 @@ def test_bound_of_a_law_with_very_many_atoms_asks_few_of_them():
     rng = np.random.default_rng(1)
     score = rng.random(60)
     y = np.where(rng.random(60) < 0.5, np.nan, rng.random(60) < score)
-    law = dm.evaluate(y, score, sample_weight=rng.lognormal(size=60), metrics="roc_auc", missingness="random")[
+    distribution = dm.evaluate(y, score, sample_weight=rng.lognormal(size=60), metrics="roc_auc", missingness="random")[
         "roc_auc"
     ]
-    assert isinstance(law, Discrete)
-    assert law.atoms.size > 40_000
-    certificate = law.certificate
+    assert isinstance(distribution, Discrete)
+    assert distribution.atoms.size > 40_000
+    certificate = distribution.certificate
     assert certificate is not None
     asked = []
 
@@ -172,9 +198,9 @@ def test_bound_of_a_law_with_very_many_atoms_asks_few_of_them():
     found = replace(certificate, enclosure=counted).ks_bound
     assert sum(asked) < 5_000
     # It is a bound at each of the atoms, those that were not asked too, and hardly above the largest of what they say.
-    some = law.atoms[:: law.atoms.size // 5000]
+    some = distribution.atoms[:: distribution.atoms.size // 5000]
     lower, upper = certificate.cdf_bounds(some)
-    gap = max(float((upper - law.cdf(some)).max()), float((law.cdf(some) - lower).max()))
+    gap = max(float((upper - distribution.cdf(some)).max()), float((distribution.cdf(some) - lower).max()))
     assert gap - 1e-15 <= found <= gap + 0.01  # up to the rounding of a sum
 
 
@@ -202,15 +228,15 @@ def test_nodes_at_once_have_the_weighted_bounds_of_each_node():
     result = dm.evaluate(
         y_true, y_score, missingness="by_score", method="gaussian", metrics=["recall", "f1", "roc_auc"]
     )
-    for name, law in result.items():
-        assert isinstance(law, Mixture)
-        whole, t = law.certificate, np.linspace(0.0, 1.0, 41)
-        parts = [part.certificate for part in law.components]
+    for name, distribution in result.items():
+        assert isinstance(distribution, Mixture)
+        whole, t = distribution.certificate, np.linspace(0.0, 1.0, 41)
+        parts = [part.certificate for part in distribution.components]
         bounds = [np.array(part.enclosure(t)) for part in parts if part is not None]
         gaps = [part.between(t) for part in parts if part is not None and part.between is not None]
         assert whole is not None
         assert whole.between is not None
-        assert len(gaps) == len(bounds) == law.weight.size
-        expected = np.einsum("i,ijk->jk", law.weight, np.array(bounds))
+        assert len(gaps) == len(bounds) == distribution.weight.size
+        expected = np.einsum("i,ijk->jk", distribution.weight, np.array(bounds))
         np.testing.assert_allclose(np.array(whole.enclosure(t)), expected, atol=1e-9, err_msg=name)
-        np.testing.assert_allclose(whole.between(t), law.weight @ gaps, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(whole.between(t), distribution.weight @ gaps, atol=1e-9, err_msg=name)

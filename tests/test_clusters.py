@@ -34,9 +34,9 @@ def test_likelihood_of_a_group_is_its_integral(rho):
         chance = norm.cdf((norm.ppf(p) - np.sqrt(rho) * u) / np.sqrt(1.0 - rho))
         return norm.pdf(u) * np.prod(np.where(y == 1, chance, 1.0 - chance))
 
-    law, found = infer_effects(compute_z(p), y, 1.0 - y, np.zeros(3, dtype=np.int64), 1, rho)
+    distribution, found = infer_effects(compute_z(p), y, 1.0 - y, np.zeros(3, dtype=np.int64), 1, rho)
     assert np.exp(found) == pytest.approx(quad(whole, -8, 8)[0], rel=1e-4)
-    assert law.sum() == pytest.approx(1.0)
+    assert distribution.sum() == pytest.approx(1.0)
 
 
 def test_correlation_is_that_of_two_normals():
@@ -48,19 +48,21 @@ def test_correlation_is_that_of_two_normals():
 
 def test_labels_that_are_drawn_keep_their_chances_and_go_together():
     labels, score, group, _ = fours(200, whole=True)
-    nodes = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW).nodes
-    assert isinstance(nodes, ClusteredPosterior)
+    posterior = dm.evaluate(
+        labels, score, clusters=group, missingness="random", metrics="accuracy", method=FEW
+    ).posterior
+    assert isinstance(posterior, ClusteredPosterior)
     missing = np.bincount(group, np.isnan(labels))[np.bincount(group, np.isnan(labels)) > 0].astype(np.int64)
-    drawn = nodes.draw(0, missing, 4000, np.random.default_rng(0))
+    drawn = posterior.draw(0, missing, 4000, np.random.default_rng(0))
     # Groups without a label have the chances of the node: a standard error is 0.008, and there are 80 of them.
-    assert np.abs((drawn / 4).mean(axis=0) - nodes.base[0]).max() < 0.035
+    assert np.abs((drawn / 4).mean(axis=0) - posterior.base[0]).max() < 0.035
     assert np.isin(drawn, [0, 4]).mean() > 0.95
 
 
 def test_a_missing_label_beside_known_ones_is_nearly_known():
     labels, score, group, fate = fours(150, 0.3)
     apart = dm.evaluate(labels, score, missingness="random", metrics="recall")["recall"]
-    found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="recall", method=FEW, rng=0)
+    found = dm.evaluate(labels, score, clusters=group, missingness="random", metrics="recall", method=FEW, rng=0)
     truth = dm.evaluate(fate, score, metrics="recall")["recall"].mean()
     assert found["recall"].std() < 0.6 * apart.std()
     low, high = found["recall"].interval(0.99)
@@ -72,7 +74,7 @@ def test_labels_missing_beside_known_ones_leave_what_groups_without_any_leave():
     ours, known = [], []
     for seed in range(6):
         labels, score, group, _ = fours(100, seed=seed)
-        found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
+        found = dm.evaluate(labels, score, clusters=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
         without = np.bincount(group, ~np.isnan(labels)) == 0
         chance = score[::4][without]
         known.append(np.sqrt((16.0 * chance * (1.0 - chance)).sum()) / labels.size)
@@ -87,10 +89,10 @@ def test_independent_rows_in_groups_are_found_to_be_independent():
     labels = np.where(rng.random(1200) < 0.3, np.nan, rng.random(1200) < score)
     group = np.repeat(np.arange(300), 4)
     apart = dm.evaluate(labels, score, missingness="random", metrics="accuracy")["accuracy"]
-    found = dm.evaluate(labels, score, groups=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
-    assert isinstance(found.nodes, ClusteredPosterior)
-    assert found.nodes.clusters is not None
-    assert found.nodes.clusters.mean < 0.1
+    found = dm.evaluate(labels, score, clusters=group, missingness="random", metrics="accuracy", method=FEW, rng=0)
+    assert isinstance(found.posterior, ClusteredPosterior)
+    assert found.posterior.clusters is not None
+    assert found.posterior.clusters.mean < 0.1
     assert found["accuracy"].std() == pytest.approx(apart.std(), rel=0.25)
 
 
@@ -98,8 +100,8 @@ def test_the_order_of_rows_does_not_say_what_is_drawn_for_a_group():
     labels, score, group, _ = fours()
     shuffled = np.random.default_rng(1).permutation(score.size)
     asked: Any = {"missingness": "random", "metrics": ["recall"], "rng": 0}
-    one = dm.evaluate(labels, score, groups=group, **asked)["recall"]
-    two = dm.evaluate(labels[shuffled], score[shuffled], groups=np.asarray(group)[shuffled], **asked)["recall"]
+    one = dm.evaluate(labels, score, clusters=group, **asked)["recall"]
+    two = dm.evaluate(labels[shuffled], score[shuffled], clusters=np.asarray(group)[shuffled], **asked)["recall"]
     assert two.interval(0.9) == one.interval(0.9)
 
 
@@ -108,7 +110,7 @@ def test_groups_of_one_row_change_nothing():
     score = rng.random(200)
     labels = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < score)
     plain = dm.evaluate(labels, score, missingness="random")
-    alone = dm.evaluate(labels, score, groups=[f"row {i}" for i in range(200)], missingness="random")
+    alone = dm.evaluate(labels, score, clusters=[f"row {i}" for i in range(200)], missingness="random")
     assert alone.intervals == plain.intervals
     assert alone.population.intervals == plain.population.intervals
 
@@ -117,8 +119,8 @@ def test_population_variance_is_that_of_whole_groups():
     """With all labels known: the variance over samples of groups, by drawing groups with replacement."""
     _, score, group, fate = fours(120, seed=3)
     names = ["precision", "accuracy", "roc_auc", "brier"]
-    result = dm.evaluate(fate, score, groups=group, metrics=names)
-    asked, rng = Population(result.data, result.nodes), np.random.default_rng(0)
+    result = dm.evaluate(fate, score, clusters=group, metrics=names)
+    asked, rng = Population(result.data, result.posterior), np.random.default_rng(0)
     cells, own = result.data.cells, result.data.groups
     rows = np.stack([cells.negatives, cells.positives])
     drawn = rng.multinomial(120, np.full(120, 1 / 120), size=3000)[:, own]
@@ -133,48 +135,50 @@ def test_population_variance_is_that_of_whole_groups():
 def test_own_functions_sample_groups_too():
     _, score, group, fate = fours(60, seed=4)
     own = {"right": lambda y, s: float(np.mean((s >= 0.5) == y)), "accuracy": "accuracy"}
-    found = dm.evaluate(fate, score, groups=group, metrics=own, scope="population")
+    found = dm.evaluate(fate, score, clusters=group, metrics=own, scope="population")
     assert found["right"].std() == pytest.approx(found["accuracy"].std(), rel=0.1)
 
 
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
-        ([1, 2, None, 4], "groups: no value at row 2"),
-        ([1.0, 2.0, float("nan"), 4.0], "groups: no value at row 2"),
-        ([1, 2, 3], "groups: 3 values, but y_score has 4"),
-        ([[1], [2], [3], [4]], "groups: values that cannot be compared"),
+        ([1, 2, None, 4], "clusters: no value at row 2"),
+        ([1.0, 2.0, float("nan"), 4.0], "clusters: no value at row 2"),
+        ([1, 2, 3], "clusters: 3 values, but y_score has 4"),
+        ([[1], [2], [3], [4]], "clusters: values that cannot be compared"),
     ],
 )
 def test_bad_groups_are_refused(groups, words):
     with pytest.raises(dm.InputError, match=words):
-        dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], groups=groups)
+        dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], clusters=groups)
 
 
 def test_what_groups_cannot_do_is_said():
     labels, score, group, _ = fours(30)
-    data = dm.EvaluationSet(labels, score, groups=group)
+    data = dm.EvaluationSet(labels, score, clusters=group)
     found = dm.evaluate(data, missingness="random", metrics="recall", method=FEW, rng=0)
     again = dm.evaluate(
-        labels, score, groups=pd.Series(group), missingness="random", metrics="recall", method=FEW, rng=0
+        labels, score, clusters=pd.Series(group), missingness="random", metrics="recall", method=FEW, rng=0
     )
     assert found.intervals == again.intervals
     assert "not known" in str(found)
     for act in (lambda: data + data, lambda: data.with_threshold(0.3), lambda: data.to_parquet("nowhere.parquet")):
-        with pytest.raises(dm.InputError, match="groups: a set with groups cannot be"):
+        with pytest.raises(dm.InputError, match="clusters: a set with clusters cannot be"):
             act()
-    with pytest.raises(dm.InputError, match="groups: cannot be given beside age"):
-        dm.evaluate(labels, score, groups=group, age=np.ones(120))
-    with pytest.raises(dm.InputError, match="groups: an EvaluationSet already fixes it"):
-        dm.evaluate(data, groups=group)
-    with pytest.raises(dm.MethodError, match="'exact' needs missing labels that are independent"):
-        dm.evaluate(labels, score, groups=group, missingness="random", method="exact")
+    with pytest.raises(dm.InputError, match="clusters: not with age"):
+        dm.evaluate(labels, score, clusters=group, missingness=dm.missing.Delayed(age=np.ones(120)))
+    with pytest.raises(dm.InputError, match="clusters: an EvaluationSet already fixes it"):
+        dm.evaluate(data, clusters=group)
+    with pytest.raises(dm.exceptions.MethodError, match="'exact' needs missing labels that are independent"):
+        dm.evaluate(labels, score, clusters=group, missingness="random", method="exact")
 
 
 def test_result_states_the_correlation_of_labels_in_groups():
     rng = np.random.default_rng(0)
     y = np.where(rng.random(200) < 0.3, np.nan, np.repeat(rng.random(50) < 0.4, 4))
-    result = dm.evaluate(y, rng.random(200), groups=np.repeat(np.arange(50), 4), missingness="random", metrics="recall")
+    result = dm.evaluate(
+        y, rng.random(200), clusters=np.repeat(np.arange(50), 4), missingness="random", metrics="recall"
+    )
     assert "Labels within a group are correlated: by" in result.assumption
     assert "over 50 groups" in result.assumption
 
@@ -182,8 +186,8 @@ def test_result_states_the_correlation_of_labels_in_groups():
 def test_one_group_says_nothing_about_a_population_of_groups():
     y, score = np.tile([0.0, 1.0], 20), np.linspace(0.0, 1.0, 40)
     with pytest.raises(dm.InputError, match="groups: all rows are of one group"):
-        dm.evaluate(y, score, groups=np.zeros(40), scope="population", metrics="accuracy")
-    assert dm.evaluate(y, score, groups=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5
+        dm.evaluate(y, score, clusters=np.zeros(40), scope="population", metrics="accuracy")
+    assert dm.evaluate(y, score, clusters=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5
 
 
 def named_rows(labels, score, group):
@@ -193,20 +197,22 @@ def named_rows(labels, score, group):
 def test_groups_that_are_each_one_row_are_counted_as_ever():
     labels, score, _, _ = fours(30)
     table = pd.DataFrame(named_rows(labels, score, np.arange(120)))
-    data = dm.EvaluationSet.from_frame(table, label="y", score="p", groups="customer", buckets=64)
+    data = dm.EvaluationSet("y", "p", data=table, clusters="customer", score_bins=64)
     assert data.groups is None
-    assert data.buckets == 64
+    assert data.score_bins == 64
 
 
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"groups": "custmer"}, "groups: the frame has no column 'custmer'. Did you mean 'customer'"),
-        ({"groups": "p"}, "groups: column 'p' is also the score"),
-        ({"groups": ["c1"] * 120}, "groups: expected the name of a column"),
-        ({"groups": "customer", "buckets": 64}, "groups: the rows of 'customer' are told apart by their exact scores"),
-        ({"groups": "gaps"}, "groups column 'gaps': 4 of 120 rows have no value"),
-        ({"groups": "customer", "scored_at": "day", "as_of": "2026-02-01"}, "groups: cannot be given beside scored_at"),
+        ({"clusters": "custmer"}, "clusters: data has no column 'custmer'. Did you mean 'customer'"),
+        ({"clusters": "p"}, "clusters: column 'p' is also y_score"),
+        ({"clusters": "customer", "score_bins": 64}, "clusters: the rows of 'customer' are told apart by their exact"),
+        ({"clusters": "gaps"}, "clusters column 'gaps': 4 of 120 rows have no value"),
+        (
+            {"clusters": "customer", "missingness": dm.missing.Delayed(scored_at="day", as_of="2026-02-01")},
+            "clusters: not with scored_at",
+        ),
     ],
 )
 def test_bad_columns_of_groups_are_refused(how, words):
@@ -215,7 +221,7 @@ def test_bad_columns_of_groups_are_refused(how, words):
     table["gaps"] = table["customer"].where(table["customer"] != "c0003")
     table["day"] = pd.Timestamp("2026-01-01")
     with pytest.raises(dm.InputError, match=words):
-        dm.evaluate_frame(table, label="y", score="p", **how)
+        dm.evaluate("y", "p", data=table, **how)
 
 
 def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
@@ -223,8 +229,8 @@ def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):
     labels, score, group, _ = fours(30)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(named_rows(labels, score + 0.01 * rng.random(120), group))
-    with pytest.raises(dm.InputError, match="groups column 'customer': more than 100 cells of group and score"):
-        dm.evaluate_frame(table, label="y", score="p", groups="customer")
+    with pytest.raises(dm.InputError, match="clusters column 'customer': more than 100 cells of cluster and score"):
+        dm.evaluate("y", "p", data=table, clusters="customer")
 
 
 @pytest.mark.parametrize("number", [2, 3, 6])
@@ -235,10 +241,10 @@ def test_few_groups_have_the_interval_of_students_t(number):
     y = np.tile([0.0, 1.0], 500 * number)
     score = np.where(rows == (y == 1.0), 0.9, 0.1)
     group = np.repeat(np.arange(number), 1000)
-    law = dm.evaluate(y, score, groups=group, metrics="accuracy", scope="population")["accuracy"]
+    distribution = dm.evaluate(y, score, clusters=group, metrics="accuracy", scope="population")["accuracy"]
     share = np.array([rows[group == g].mean() for g in range(number)])
     half = t.ppf(0.95, number - 1) * share.std(ddof=1) / np.sqrt(number)
-    low, high = law.interval(0.9)
+    low, high = distribution.interval(0.9)
     # Half a row on either side, and sixteen multiples of the variance for a whole law.
     assert 0.5 * (high - low) == pytest.approx(half, rel=0.12)
 
@@ -247,7 +253,7 @@ def test_probabilities_of_clustered_rows_are_not_called_independent():
     rng = np.random.default_rng(0)
     p = rng.random(200)
     y = np.where(rng.random(200) < 0.3, np.nan, rng.random(200) < p)
-    found = dm.evaluate(y, p, groups=np.arange(200) // 4, label_model=p, metrics="recall", rng=0)
+    found = dm.evaluate(y, p, clusters=np.arange(200) // 4, missingness=dm.missing.Fixed(p), metrics="recall", rng=0)
     assert "independent" not in str(found)
     assert "Labels within a group are correlated" in str(found)
     assert "independent of each other" not in found.report().html
@@ -260,7 +266,7 @@ def test_metrics_of_groups_share_their_labels_and_say_the_same_alone(digits):
     n = 400
     group, score = rng.integers(0, 4 if digits == 1 else 60, n), np.round(rng.random(n), digits)
     y_true = np.where(rng.random(n) < 0.5, np.nan, rng.random(n) < score)
-    settings: Any = {"groups": group, "missingness": "random", "rng": 0}
+    settings: Any = {"clusters": group, "missingness": "random", "rng": 0}
     names = ["recall", "roc_auc", "brier", "average_precision"]
     together = dm.evaluate(y_true, score, metrics=names, **settings)
     assert bool((together.data.missing_counts > 1).any()) == (digits == 1)
@@ -279,8 +285,8 @@ def test_labels_that_do_not_fit_are_drawn_for_each_metric(monkeypatch):
     rng = np.random.default_rng(5)
     score, group = rng.random(200), rng.integers(0, 40, 200)
     y_true = np.where(rng.random(200) < 0.5, np.nan, rng.random(200) < score)
-    found = dm.evaluate(y_true, score, groups=group, metrics=["accuracy", "recall"], missingness="random", rng=0)
-    same = dm.evaluate(y_true, score, groups=group, metrics="recall", missingness="random", rng=1)["recall"]
+    found = dm.evaluate(y_true, score, clusters=group, metrics=["accuracy", "recall"], missingness="random", rng=0)
+    same = dm.evaluate(y_true, score, clusters=group, metrics="recall", missingness="random", rng=1)["recall"]
     assert isinstance(same, Discrete)
     # Two samples of 10,000: Dvoretzky-Kiefer-Wolfowitz for both, passed once in 10,000 runs.
     far = 2.0 * np.sqrt(np.log(4.0 / 1e-4) / 2.0 / 10_000)

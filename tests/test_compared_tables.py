@@ -60,9 +60,9 @@ def test_tables_of_every_engine_are_compared_by_their_exact_scores(make, thresho
     truth = {model: roc_auc_score(table["y"], table[model]) for model in models}
     said = set()
     for name, frame in in_every_place(table):
-        found = dm.compare_frame(frame, label="y", scores=models, metrics="roc_auc", threshold=threshold)
-        assert found.rows.buckets is None, name
-        assert found.best("roc_auc").model == max(truth, key=lambda model: truth[model]), name
+        found = dm.compare("y", models, data=frame, metrics="roc_auc", threshold=threshold)
+        assert found.rows.score_bins is None, name
+        assert found.probability_best("roc_auc").model == max(truth, key=lambda model: truth[model]), name
         for model in models:
             assert abs(found[model]["roc_auc"].mean() - truth[model]) < 1e-12, name
         said.add(str(found))
@@ -73,46 +73,48 @@ def test_every_engine_draws_the_same_labels(in_every_place):
     table = few_positives(300)
     hidden = pl.Series(np.arange(300) % 3 == 0)
     table = table.with_columns(y=pl.when(~hidden).then(pl.col("y")))
-    told: Any = {"label": "y", "scores": list("ABCD"), "metrics": ["roc_auc", "f1"], "threshold": 0.02, "rng": 0}
+    told: Any = {"y_true": "y", "scores": list("ABCD"), "metrics": ["roc_auc", "f1"], "threshold": 0.02, "rng": 0}
     said = set()
     for _, frame in in_every_place(table):
-        found = dm.compare_frame(frame, **told, missingness="random")
-        said.add(str([found.best(metric) for metric in ("roc_auc", "f1")]))  # which is drawn; laws of a model are not
+        found = dm.compare(data=frame, missingness="random", **told)
+        said.add(
+            str([found.probability_best(metric) for metric in ("roc_auc", "f1")])
+        )  # which is drawn; laws of a model are not
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("buckets", [16, 64, 512])
+@pytest.mark.parametrize("score_bins", [16, 64, 512])
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
-def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, buckets):
+def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, score_bins):
     table = few_positives(models=models)
-    told: Any = {"label": "y", "scores": list(models), "metrics": list(SKLEARN), "threshold": 0.02}
-    found = dm.compare_frame(table, **told, buckets=buckets)
+    told: Any = {"y_true": "y", "scores": list(models), "metrics": list(SKLEARN), "threshold": 0.02}
+    found = dm.compare(data=table, score_bins=score_bins, **told)
     truth = {k: {m: exact(table["y"], table[m]) for m in models} for k, exact in SKLEARN.items()}
     for metric, values in truth.items():
         for model in models:
-            bound = found[model].bucket_effect[metric]
+            bound = found[model].binning_error[metric]
             assert bound > 0.0
             assert abs(found[model][metric].mean() - values[model]) <= bound + 1e-12
         for other in models[1:]:
             moved = found.difference(metric, other, "A").mean() - (values[other] - values["A"])
-            assert abs(moved) <= found.bucket_effect(metric, other, "A") + 1e-12
-    assert f"Scores are in {buckets} buckets: that moves roc_auc by at most" in found.notes()[-1]
+            assert abs(moved) <= found.binning_error(metric, other, "A") + 1e-12
+    assert f"Scores are in {score_bins} buckets: that moves roc_auc by at most" in found._notes()[-1]
     entry = found.to_dict()["metrics"]["roc_auc"]["differences"][0]
-    assert entry["bucket_effect"] == found.bucket_effect("roc_auc", models[1], "A")
+    assert entry["bucket_effect"] == found.binning_error("roc_auc", models[1], "A")
 
 
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
 def test_a_chance_that_buckets_may_turn_is_never_said_without_a_word(models):
     table = few_positives(models=models)
-    told: Any = {"label": "y", "scores": list(models), "metrics": "roc_auc", "threshold": 0.02}
-    rough = dm.compare_frame(table, **told, buckets=32)
-    assert rough.best("roc_auc").model == "D"  # A with exact scores
+    told: Any = {"y_true": "y", "scores": list(models), "metrics": "roc_auc", "threshold": 0.02}
+    rough = dm.compare(data=table, score_bins=32, **told)
+    assert rough.probability_best("roc_auc").model == "D"  # A with exact scores
     assert "100% (0% to 100%)" in str(rough)
     assert "100% (0% to 100%)" in rough.report().html
-    assert rough.best("roc_auc").to_dict()["ranges"]["D"] == [0.0, 1.0]
+    assert rough.probability_best("roc_auc").to_dict()["ranges"]["D"] == [0.0, 1.0]
     assert "with exact scores the probability is 0% to 100%" in rough.sentence("roc_auc", "D", "A")
-    exact = dm.compare_frame(table, **told)
-    assert exact.best("roc_auc").ranges == {}
+    exact = dm.compare(data=table, **told)
+    assert exact.probability_best("roc_auc").ranges == {}
     assert "(0%" not in str(exact)
     assert "bucket" not in str(exact)
 
@@ -122,41 +124,47 @@ def test_a_chance_that_buckets_may_turn_is_never_said_without_a_word(models):
 def test_chances_with_exact_scores_are_within_what_buckets_leave_open(models, scope):
     table = few_positives(models=models)
     table = table.with_columns(y=pl.when(pl.Series(np.arange(400) % 4 > 0)).then(pl.col("y")))
-    told: Any = {"label": "y", "scores": list(models), "metrics": "roc_auc", "threshold": 0.02, "label_model": 0.02}
-    exact, rough = (dm.compare_frame(table, **told, rng=0, buckets=n) for n in ("exact", 1024))
-    chances = exact.best("roc_auc", scope=scope)
+    told: Any = {
+        "y_true": "y",
+        "scores": list(models),
+        "metrics": "roc_auc",
+        "threshold": 0.02,
+        "missingness": dm.missing.Fixed(0.02),
+    }
+    exact, rough = (dm.compare(data=table, rng=0, score_bins=n, **told) for n in ("exact", 1024))
+    chances = exact.probability_best("roc_auc", scope=scope)
     widths = []
-    for model, (low, high) in rough.best("roc_auc", scope=scope).ranges.items():
+    for model, (low, high) in rough.probability_best("roc_auc", scope=scope).ranges.items():
         assert low - 0.01 <= chances[model] <= high + 0.01  # what draws leave open
         widths.append(high - low)
     assert 0.0 < max(widths) < 0.9
     low, high = rough.better_range("roc_auc", "D", "A", scope=scope)
-    assert low - 1e-9 <= exact.better("roc_auc", "D", "A", scope=scope) <= high + 1e-9
+    assert low - 1e-9 <= exact.probability_better("roc_auc", "D", "A", scope=scope) <= high + 1e-9
 
 
 def test_a_metric_whose_bound_is_not_known_leaves_every_chance_open():
     table = few_positives(models="AD")
-    told: Any = {"label": "y", "scores": ["A", "D"], "threshold": 0.02, "buckets": 32}
+    told: Any = {"y_true": "y", "scores": ["A", "D"], "threshold": 0.02, "score_bins": 32}
     loss = dm.metrics.LossMetric(name="odd", loss=lambda y, s: np.sin(9.0 * (s - y)), better="lower", range=(-1, 1))
-    found = dm.compare_frame(table, **told, metrics=loss)
-    assert np.isnan(found.bucket_effect("odd", "D", "A"))
-    assert set(found.best("odd").ranges.values()) == {(0.0, 1.0)}
+    found = dm.compare(data=table, metrics=loss, **told)
+    assert np.isnan(found.binning_error("odd", "D", "A"))
+    assert set(found.probability_best("odd").ranges.values()) == {(0.0, 1.0)}
     assert "is not known: with exact scores the probability is 0% to 100%" in found.sentence("odd")
 
 
 def test_beyond_the_rows_that_fit_buckets_are_as_fine_as_cells_allow(monkeypatch):
     monkeypatch.setattr(counting, "MOST_EXACT", 200)
     table = few_positives(2000)
-    told: Any = {"label": "y", "scores": list("ABCD"), "metrics": "roc_auc", "threshold": 0.02}
-    fine = dm.compare_frame(table.lazy(), **told)
-    assert fine.rows.buckets == 65_536
+    told: Any = {"y_true": "y", "scores": list("ABCD"), "metrics": "roc_auc", "threshold": 0.02}
+    fine = dm.compare(data=table.lazy(), **told)
+    assert fine.rows.score_bins == 65_536
     assert max(fine.effects("roc_auc")) < 1e-4
     monkeypatch.setattr(counting, "_MOST_WEIGHTED", 1000)
-    four, two = (dm.compare_frame(table.lazy(), **{**told, "scores": list(models)}).rows for models in ("ABCD", "AB"))
+    four, two = (dm.compare(data=table.lazy(), **{**told, "scores": list(models)}).rows for models in ("ABCD", "AB"))
     assert four.missing.size <= 1000
-    assert four.buckets is not None
-    assert two.buckets is not None
-    assert 16 <= four.buckets < 128 <= two.buckets
+    assert four.score_bins is not None
+    assert two.score_bins is not None
+    assert 16 <= four.score_bins < 128 <= two.score_bins
 
 
 def test_few_different_scores_of_many_rows_are_exact(monkeypatch):
@@ -165,7 +173,7 @@ def test_few_different_scores_of_many_rows_are_exact(monkeypatch):
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(300, 330, 20_000).astype(float) for name in "AB"}
     table = pl.DataFrame({"y": rng.integers(0, 2, 20_000), **columns})
-    found = dm.compare_frame(table.lazy(), label="y", scores=["A", "B"], metrics="roc_auc", threshold=310.0)
-    assert found.rows.buckets is None
+    found = dm.compare("y", ["A", "B"], data=table.lazy(), metrics="roc_auc", threshold=310.0)
+    assert found.rows.score_bins is None
     assert found.rows.missing.size <= 900
     assert abs(found["A"]["roc_auc"].mean() - roc_auc_score(table["y"], table["A"])) < 1e-12

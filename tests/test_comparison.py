@@ -47,11 +47,11 @@ def brute_force(metric, y_true, scores, thresholds, weight, p, fill):
     return oracle.law_of_values(values["b"] - values["a"], probability)
 
 
-def assert_same(law, expected, tolerance=1e-12):
+def assert_same(distribution, expected, tolerance=1e-12):
     between = np.concatenate([expected.values, 0.5 * (expected.values[1:] + expected.values[:-1])])
-    assert np.abs(law.cdf(between + 1e-10) - expected.cdf(between + 1e-10)).max() < tolerance
-    assert abs(law.mean() - expected.mean()) < 1e-12
-    assert abs(law.std() - expected.std()) < 1e-9
+    assert np.abs(distribution.cdf(between + 1e-10) - expected.cdf(between + 1e-10)).max() < tolerance
+    assert abs(distribution.mean() - expected.mean()) < 1e-12
+    assert abs(distribution.std() - expected.std()) < 1e-9
 
 
 @pytest.mark.parametrize("metric", CONFUSION + OTHERS)
@@ -69,15 +69,15 @@ def test_difference_equals_brute_force(metric, kind):
         scores,
         metrics=metric,
         threshold=thresholds,
-        label_model=p,
+        missingness=dm.missing.Fixed(p),
         sample_weight=None if kind != "weighted" else weight,
         zero_division=0,
     )
     expected = brute_force(metric, y_true, scores, thresholds, weight, p, 0.0)
-    law = found.difference(metric, "b", "a")
-    assert law.method == "exact"
-    assert_same(law, expected)
-    low, high = law.support()
+    distribution = found.difference(metric, "b", "a")
+    assert distribution.method == "exact"
+    assert_same(distribution, expected)
+    low, high = distribution.support()
     assert low <= expected.low + 1e-12
     assert high >= expected.high - 1e-12
 
@@ -86,7 +86,7 @@ def test_difference_equals_brute_force(metric, kind):
 def test_difference_of_counts_equals_brute_force_by_groups(metric):
     """With more rows than labelings can be listed for: counts of the four groups are independent, their law a table."""
     y_true, scores, p, _ = problem(3, n=120, m=44)
-    found = dm.compare(y_true, scores, metrics=metric, label_model=p)
+    found = dm.compare(y_true, scores, metrics=metric, missingness=dm.missing.Fixed(p))
     missing = np.isnan(y_true)
     decided = {name: score >= 0.5 for name, score in scores.items()}
     pmfs, known = [], {name: [np.sum((y_true == 1) & d), np.sum((y_true == 1) & ~d)] for name, d in decided.items()}
@@ -107,41 +107,41 @@ def test_difference_of_counts_equals_brute_force_by_groups(metric):
             "accuracy": (tp + tn) / 120,
         }
         values[name] = formulas[metric].ravel()
-    law = found.difference(metric, "b", "a")
-    assert law.method == "exact"
-    assert_same(law, oracle.law_of_values(values["b"] - values["a"], mass), 1e-11)
+    distribution = found.difference(metric, "b", "a")
+    assert distribution.method == "exact"
+    assert_same(distribution, oracle.law_of_values(values["b"] - values["a"], mass), 1e-11)
 
 
 @pytest.mark.parametrize("metric", [*CONFUSION, "roc_auc", "brier"])
 def test_models_that_are_the_same_differ_by_nothing(metric):
     y_true, scores, p, _ = problem(4, n=400, m=200)
-    found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, metrics=metric, label_model=p)
-    law = found.difference(metric, "b", "a")
-    assert law.std() == 0.0
-    assert law.support() == (0.0, 0.0)
-    assert found.better(metric, "b", "a") == 0.0
-    assert found.best(metric).ties == {("a", "b"): 1.0}
+    found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, metrics=metric, missingness=dm.missing.Fixed(p))
+    distribution = found.difference(metric, "b", "a")
+    assert distribution.std() == 0.0
+    assert distribution.support() == (0.0, 0.0)
+    assert found.probability_better(metric, "b", "a") == 0.0
+    assert found.probability_best(metric).ties == {("a", "b"): 1.0}
 
 
-@pytest.mark.parametrize("told", [{"label_model": 0.5}, {"missingness": "random"}])
+@pytest.mark.parametrize("told", [{"missingness": dm.missing.Fixed(0.5)}, {"missingness": "random"}])
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc", "brier"])
 def test_models_that_are_the_same_tie_in_the_population_too(metric, told):
     y_true, scores, _, _ = problem(4, n=100, m=50)
     given: Any = {"metrics": metric, **told}
     found = dm.compare(y_true, {"a": scores["a"], "b": scores["a"]}, **given)
-    law = found.difference(metric, "b", "a", scope="population")
-    assert law.std() == 0.0
-    assert law.mean() == 0.0
-    assert law.interval(0.9) == (0.0, 0.0)
+    distribution = found.difference(metric, "b", "a", scope="population")
+    assert distribution.std() == 0.0
+    assert distribution.mean() == 0.0
+    assert distribution.interval(0.9) == (0.0, 0.0)
     for pair in (("a", "b"), ("b", "a")):
-        assert found.better(metric, *pair, scope="population") == 0.0
+        assert found.probability_better(metric, *pair, scope="population") == 0.0
 
 
 @pytest.mark.parametrize("metric", ["f1", "accuracy", "roc_auc", "brier"])
 @pytest.mark.parametrize("m", [10, 60])
 def test_difference_turned_around_is_its_mirror(metric, m):
     y_true, scores, p, _ = problem(5, n=100, m=m)
-    found = dm.compare(y_true, scores, metrics=metric, label_model=p, rng=0)
+    found = dm.compare(y_true, scores, metrics=metric, missingness=dm.missing.Fixed(p), rng=0)
     there, back = found.difference(metric, "b", "a"), found.difference(metric, "a", "b")
     t = np.linspace(-0.3, 0.3, 97)
     # What is drawn (ROC-AUC of 60 rows) is not drawn twice alike.
@@ -169,9 +169,9 @@ def test_no_label_missing_is_the_difference_of_scikit_learn():
             name: functions[metric](y, score if of_scores else score >= 0.4, sample_weight=weight)
             for name, score in scores.items()
         }
-        law = found.difference(metric, "b", "a")
-        assert law.std() == 0.0
-        assert abs(law.mean() - (values["b"] - values["a"])) < 1e-13
+        distribution = found.difference(metric, "b", "a")
+        assert distribution.std() == 0.0
+        assert abs(distribution.mean() - (values["b"] - values["a"])) < 1e-13
 
 
 def auc_difference_by_table(y_true, scores, p):
@@ -196,9 +196,11 @@ def auc_difference_by_table(y_true, scores, p):
 @pytest.mark.parametrize(("n", "m", "apart"), [(60, 30, 0.2), (60, 30, 1.0), (300, 45, 1.0), (150, 90, 0.4)])
 def test_difference_of_roc_auc_is_within_five_in_a_thousand(n, m, apart):
     y_true, scores, p, _ = problem(n + m, n=n, m=m, apart=apart)
-    law = dm.compare(y_true, scores, metrics="roc_auc", label_model=p, rng=0).difference("roc_auc", "b", "a")
+    distribution = dm.compare(y_true, scores, metrics="roc_auc", missingness=dm.missing.Fixed(p), rng=0).difference(
+        "roc_auc", "b", "a"
+    )
     expected = auc_difference_by_table(y_true, scores, p)
-    assert np.abs(law.cdf(expected.values + 1e-9) - expected.cdf(expected.values + 1e-9)).max() < 0.005
+    assert np.abs(distribution.cdf(expected.values + 1e-9) - expected.cdf(expected.values + 1e-9)).max() < 0.005
 
 
 def test_difference_of_roc_auc_of_two_graded_models_is_close_to_drawn_labelings():
@@ -209,21 +211,21 @@ def test_difference_of_roc_auc_of_two_graded_models_is_close_to_drawn_labelings(
     _, cell = np.unique(grades * a + b, return_inverse=True)
     p = (np.bincount(cell, 1.0 / (1.0 + np.exp(2.4 - 0.6 * latent))) / np.bincount(cell))[cell]
     y_true = np.where(rng.random(n) < 0.75, np.nan, (rng.random(n) < p).astype(float))
-    law = dm.compare(y_true, {"a": a / grades, "b": b / grades}, metrics="roc_auc", label_model=p, rng=0).difference(
-        "roc_auc", "b", "a"
-    )
+    distribution = dm.compare(
+        y_true, {"a": a / grades, "b": b / grades}, metrics="roc_auc", missingness=dm.missing.Fixed(p), rng=0
+    ).difference("roc_auc", "b", "a")
     missing, known = np.bincount(cell[np.isnan(y_true)], minlength=cell.max() + 1), np.bincount(cell[y_true == 1.0])
     first = np.unique(cell, return_index=True)[1]
     positives = rng.binomial(missing, p[first], (draws, missing.size))
     positives[:, : known.size] += known
     total = positives.sum(axis=1)
     drawn = np.sort(positives @ (b - a)[first] * (n // grades) / (total * (n - total)))
-    assert oracle.kolmogorov(law.cdf, drawn) <= 0.005 + np.sqrt(np.log(2e4) / (2 * draws))
+    assert oracle.kolmogorov(distribution.cdf, drawn) <= 0.005 + np.sqrt(np.log(2e4) / (2 * draws))
 
 
 def test_difference_agrees_with_draws_where_every_group_is_large():
     y_true, scores, p, rng = problem(8, n=3000, m=2500)
-    found = dm.compare(y_true, scores, metrics=["f1", "recall", "roc_auc"], label_model=p, rng=0)
+    found = dm.compare(y_true, scores, metrics=["f1", "recall", "roc_auc"], missingness=dm.missing.Fixed(p), rng=0)
     missing = np.isnan(y_true)
     labels = np.where(missing, 0.0, y_true)
     y = np.tile(labels, (8000, 1))
@@ -241,9 +243,9 @@ def test_difference_agrees_with_draws_where_every_group_is_large():
                 "roc_auc": (y @ rank[name] - positives**2 / 2) / (positives * (3000 - positives)),
             }[metric]
         drawn = np.sort(values["b"] - values["a"])
-        law = found.difference(metric, "b", "a")
+        distribution = found.difference(metric, "b", "a")
         # Eight thousand draws have an error of 0.02 once in a thousand times.
-        assert np.abs(law.cdf(drawn) - (np.arange(8000) + 0.5) / 8000).max() < 0.02
+        assert np.abs(distribution.cdf(drawn) - (np.arange(8000) + 0.5) / 8000).max() < 0.02
 
 
 def three_models(seed, n=40, m=8):
@@ -254,7 +256,7 @@ def three_models(seed, n=40, m=8):
 @pytest.mark.parametrize("metric", ["f1", "roc_auc", "fpr"])
 def test_best_and_ranks_equal_brute_force(metric):
     y_true, scores, p = three_models(9)
-    found = dm.compare(y_true, scores, metrics=metric, label_model=p)
+    found = dm.compare(y_true, scores, metrics=metric, missingness=dm.missing.Fixed(p))
     values, probability = [], np.ones(1)
     for score in scores.values():
         decision = (score >= 0.5).astype(float)
@@ -262,13 +264,13 @@ def test_best_and_ranks_equal_brute_force(metric):
         values.append(oracle.definition_of(metric)(y, score, decision, np.ones(40)))
     table = np.round(np.stack(values, axis=1) * (-1 if metric == "fpr" else 1), 11)
     first = table == table.max(axis=1, keepdims=True)
-    best = found.best(metric)
+    best = found.probability_best(metric)
     for i, name in enumerate(scores):
         alone = first[:, i] & (first.sum(axis=1) == 1)
         assert abs(best[name] - probability @ alone) < 1e-12
         places = (table > table[:, [i]]).sum(axis=1)
         expected = [probability @ (places == k) for k in range(3)]
-        assert np.abs(np.array(found.ranks(metric).chances[name]) - expected).max() < 1e-12
+        assert np.abs(np.array(found.rank_probabilities(metric).chances[name]) - expected).max() < 1e-12
     assert abs(best.tie - probability @ (first.sum(axis=1) > 1)) < 1e-12
 
 
@@ -276,7 +278,7 @@ def test_best_and_ranks_equal_brute_force(metric):
 def test_a_metric_that_is_never_defined_has_no_best_model(names):
     scores = {name: [0.1, 0.2, 0.1 * place] for place, name in enumerate(names)}
     found = dm.compare([0, 0, 0], scores, metrics="recall", zero_division=np.nan)
-    best, ranks = found.best("recall"), found.ranks("recall")
+    best, ranks = found.probability_best("recall"), found.rank_probabilities("recall")
     assert np.isnan(list(best.chances.values())).all()
     assert np.isnan(list(ranks.chances.values())).all()
     assert best.tie == 0.0
@@ -290,22 +292,22 @@ def test_a_metric_that_is_never_defined_has_no_best_model(names):
 
 def test_chances_of_two_models_and_of_a_tie_add_up():
     y_true, scores, p, _ = problem(10, n=60, m=12)
-    found = dm.compare(y_true, scores, metrics=["accuracy", "fpr"], label_model=p)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "fpr"], missingness=dm.missing.Fixed(p))
     for metric in found.metrics:
-        best = found.best(metric)
+        best = found.probability_best(metric)
         assert abs(sum(best.chances.values()) + best.tie - 1.0) < 1e-12
-        assert best["b"] == found.better(metric, "b", "a")
-    assert found.better("accuracy", "b", "a", by=0.05) <= found.better("accuracy", "b", "a")
+        assert best["b"] == found.probability_better(metric, "b", "a")
+    assert found.probability_better("accuracy", "b", "a", by=0.05) <= found.probability_better("accuracy", "b", "a")
 
 
 @pytest.mark.parametrize("metric", ["f1", "roc_auc"])
 def test_ranks_of_three_models_agree_with_their_differences(metric):
     y_true, scores, p = three_models(11, n=6000, m=5000)
-    found = dm.compare(y_true, scores, metrics=metric, label_model=0.5 + 0.3 * (p - 0.5), rng=0)
-    mean_rank = found.ranks(metric).mean()
+    found = dm.compare(y_true, scores, metrics=metric, missingness=dm.missing.Fixed(0.5 + 0.3 * (p - 0.5)), rng=0)
+    mean_rank = found.rank_probabilities(metric).mean()
     for model in "abc":
         others = [other for other in "abc" if other != model]
-        ahead = sum(found.better(metric, other, model) for other in others)
+        ahead = sum(found.probability_better(metric, other, model) for other in others)
         # The draws are of a probability with this error.
         assert abs(mean_rank[model] - 1.0 - ahead) < 5 * 2 * 0.5 / np.sqrt(1 << 14)
 
@@ -313,12 +315,14 @@ def test_ranks_of_three_models_agree_with_their_differences(metric):
 @pytest.mark.parametrize("metric", ["roc_auc", "f1", "brier"])
 def test_models_that_are_the_same_tie_in_every_draw(metric):
     y_true, scores, p, _ = problem(15, n=1500, m=1200)
-    found = dm.compare(y_true, {**scores, "copy": scores["b"].copy()}, metrics=metric, label_model=p, rng=0)
-    best, ranks = found.best(metric), found.ranks(metric)
+    found = dm.compare(
+        y_true, {**scores, "copy": scores["b"].copy()}, metrics=metric, missingness=dm.missing.Fixed(p), rng=0
+    )
+    best, ranks = found.probability_best(metric), found.rank_probabilities(metric)
     assert best.method == "monte carlo"
     assert best["b"] == best["copy"] == 0.0
     # The draws are of a chance with this error.
-    assert abs(best.ties["b", "copy"] - found.better(metric, "b", "a")) < 5 * 0.5 / np.sqrt(1 << 14)
+    assert abs(best.ties["b", "copy"] - found.probability_better(metric, "b", "a")) < 5 * 0.5 / np.sqrt(1 << 14)
     assert ranks.chances["b"] == ranks.chances["copy"]
 
 
@@ -331,10 +335,12 @@ def test_models_of_several_tie_as_often_as_the_law_of_their_difference_says(metr
     a = 1 / (1 + np.exp(-truth))
     b = np.where(np.arange(a.size) < 60 + odd, 1.0 - a, a)  # they disagree about a few rows
     scores = {"a": a, "b": b, "worse": rng.random(a.size)}
-    found = dm.compare(np.full(a.size, np.nan), scores, metrics=metric, label_model=np.where(b == a, a, 0.5), rng=0)
-    best = found.best(metric)
+    found = dm.compare(
+        np.full(a.size, np.nan), scores, metrics=metric, missingness=dm.missing.Fixed(np.where(b == a, a, 0.5)), rng=0
+    )
+    best = found.probability_best(metric)
     assert best.method == "monte carlo"
-    tie = 1.0 - found.better(metric, "a", "b") - found.better(metric, "b", "a")
+    tie = 1.0 - found.probability_better(metric, "a", "b") - found.probability_better(metric, "b", "a")
     if metric == "accuracy":
         assert (tie > 0.05) == (odd == 0)
     # The draws are of a chance with this error.
@@ -343,31 +349,33 @@ def test_models_of_several_tie_as_often_as_the_law_of_their_difference_says(metr
 
 def test_a_model_that_is_never_defined_stands_aside():
     scores = {"a": [0.9, 0.2, 0.7, 0.6], "b": [0.8, 0.6, 0.3, 0.7], "none": [0.1, 0.2, 0.1, 0.2]}
-    asked: Any = {"metrics": "precision", "zero_division": np.nan, "label_model": [0.6]}
+    asked: Any = {"metrics": "precision", "zero_division": np.nan, "missingness": dm.missing.Fixed([0.6])}
     three = dm.compare([1, 0, None, 1], scores, **asked)
     two = dm.compare([1, 0, None, 1], {name: scores[name] for name in "ab"}, **asked)
-    best, ranks = three.best("precision"), three.ranks("precision")
+    best, ranks = three.probability_best("precision"), three.rank_probabilities("precision")
     assert np.isnan(best["none"])
-    assert {name: best[name] for name in "ab"} == pytest.approx(dict(two.best("precision").chances), abs=1e-12)
-    assert best.model == two.best("precision").model
+    assert {name: best[name] for name in "ab"} == pytest.approx(
+        dict(two.probability_best("precision").chances), abs=1e-12
+    )
+    assert best.model == two.probability_best("precision").model
     assert str(best).endswith("none undefined.") or "none undefined;" in str(best)
-    assert ranks.chances["a"][:2] == pytest.approx(two.ranks("precision").chances["a"], abs=1e-12)
+    assert ranks.chances["a"][:2] == pytest.approx(two.rank_probabilities("precision").chances["a"], abs=1e-12)
     alone = dm.compare([1, 0, None, 1], {name: scores[name] for name in ("a", "none")}, **asked)
-    assert alone.best("precision")["a"] == 1.0
+    assert alone.probability_best("precision")["a"] == 1.0
 
 
 def test_best_and_places_say_what_they_are_about():
     y_true, scores, p = three_models(5, n=60, m=20)
     for scope, where in (("rows", "Best f1:"), ("population", "Best f1 in the population:")):
         for asked in (scores, dict(list(scores.items())[:2])):
-            found = dm.compare(y_true, asked, metrics="f1", label_model=p, rng=0)
-            best, ranks = found.best("f1", scope=scope), found.ranks("f1", scope=scope)
+            found = dm.compare(y_true, asked, metrics="f1", missingness=dm.missing.Fixed(p), rng=0)
+            best, ranks = found.probability_best("f1", scope=scope), found.rank_probabilities("f1", scope=scope)
             assert str(best).startswith(where)
             assert best.to_dict()["scope"] == ranks.to_dict()["scope"] == scope
             assert ("in the population" in str(ranks)) == (scope == "population")
 
 
-def learnt(n=1500, share=0.8, seed=12, models=2):
+def learned(n=1500, share=0.8, seed=12, models=2):
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=n)
     y = (rng.random(n) < 1 / (1 + np.exp(-2 * truth))).astype(float)
@@ -381,34 +389,34 @@ def learnt(n=1500, share=0.8, seed=12, models=2):
 
 
 def test_each_model_has_its_evaluation_under_the_shared_probabilities():
-    _, y_true, scores = learnt()
+    _, y_true, scores = learned()
     found = dm.compare(y_true, scores, missingness="random", metrics=["accuracy", "roc_auc"])
     assert isinstance(found["a"], dm.Evaluation)
     for metric in found.metrics:
         apart = found["b"][metric].mean() - found["a"][metric].mean()
-        law = found.difference(metric, "b", "a")
-        assert abs(law.mean() - apart) < 0.02 * law.std()
+        distribution = found.difference(metric, "b", "a")
+        assert abs(distribution.mean() - apart) < 0.02 * distribution.std()
         # Labels are shared: far narrower than two laws that know nothing of each other.
-        assert law.std() < 0.9 * np.hypot(found["a"][metric].std(), found["b"][metric].std())
+        assert distribution.std() < 0.9 * np.hypot(found["a"][metric].std(), found["b"][metric].std())
 
 
 def test_cells_that_share_probabilities_change_next_to_nothing():
-    _, y_true, scores = learnt(n=12_000)
+    _, y_true, scores = learned(n=12_000)
     found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
-    assert found.beliefs.nodes.bucket is not None
+    assert found.beliefs.posterior.bucket is not None
     few = {name: score[:8000] for name, score in scores.items()}
     own = dm.compare(y_true[:8000], few, missingness="random", metrics=["f1", "roc_auc"])
-    assert own.beliefs.nodes.bucket is None
+    assert own.beliefs.posterior.bucket is None
     # The same curve: the chances of the rows that both have, by their ranks among all.
-    p = found.beliefs.nodes.on_all_cells
+    p = found.beliefs.posterior.on_all_cells
     mean = (p.weight @ p.probability)[: np.isnan(y_true[:8000]).sum()]
-    other = own.beliefs.nodes.weight @ own.beliefs.nodes.probability
+    other = own.beliefs.posterior.weight @ own.beliefs.posterior.probability
     assert np.abs(mean - other).mean() < 0.03
 
 
 @pytest.mark.parametrize("digits", [None, 1], ids=["continuous", "many at the threshold"])
 def test_rows_that_are_decided_differently_share_no_probabilities(digits):
-    _, y_true, scores = learnt(n=12_000)
+    _, y_true, scores = learned(n=12_000)
     if digits is not None:  # the mean of many numbers 0.7 is less than 0.7
         scores["a"] = np.round(scores["a"], digits)
     rows = dm.compare(y_true, scores, missingness="random", threshold={"a": 0.7, "b": 0.55}).rows
@@ -436,12 +444,12 @@ def test_rows_of_many_models_are_of_many_kinds():
 
 def test_thresholds_far_apart_leave_the_level_open_once():
     """Decisions that had a share in the level made every row's log odds open a second time, by a third."""
-    _, y_true, scores = learnt(n=1000, share=0.85)
+    _, y_true, scores = learned(n=1000, share=0.85)
     rows = np.ones(1000)
     known = ~np.isnan(y_true)
     score = np.round(list(scores.values()), 1)
-    labelled = score[:, known], y_true[known], 1.0 - y_true[known]
-    joint = JointScore.fit(score, rows, labelled, np.array([0.1, 0.95]))
+    labeled = score[:, known], y_true[known], 1.0 - y_true[known]
+    joint = JointScore.fit(score, rows, labeled, np.array([0.1, 0.95]))
     assert np.abs(joint.deviations(score).mean(axis=0)).max() < 1e-9
 
 
@@ -475,36 +483,36 @@ def test_differences_of_models_far_apart_are_not_drawn_towards_none(sign):
 
 
 def test_seven_models_and_twenty_labels_stay_near_their_average():
-    y, y_true, scores = learnt(n=600, share=0.0, models=7)
+    y, y_true, scores = learned(n=600, share=0.0, models=7)
     y_true = np.where(np.arange(600) < 20, y, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.CalibrationWarning)  # which of seven leads, twenty labels do not settle
         found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
-    nodes = found.beliefs.nodes
-    chance = nodes.weight @ nodes.probability
+    posterior = found.beliefs.posterior
+    chance = posterior.weight @ posterior.probability
     average = 1 / (1 + np.exp(-np.mean([np.log(s / (1 - s)) for s in scores.values()], axis=0)))[20:]
     assert np.corrcoef(chance, average)[0, 1] > 0.95
-    assert "Learnt from 20 labels: below 300 the chance that a model is best is often too sure." in str(found)
+    assert "Learned from 20 labels: below 300 the chance that a model is best is often too sure." in str(found)
 
 
 @pytest.mark.parametrize(("models", "known", "said"), [(3, 299, True), (3, 300, False), (2, 20, False)])
 def test_few_labels_are_named_where_several_models_share_them(models, known, said):
-    y, _, scores = learnt(n=600, share=0.0, models=models)
+    y, _, scores = learned(n=600, share=0.0, models=models)
     y_true = np.where(np.arange(600) < known, y, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.CalibrationWarning)
         found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
-    assert any("too sure" in note for note in found.notes()) == said
+    assert any("too sure" in note for note in found._notes()) == said
     assert ("too sure" in found.report().html) == said
 
 
 def test_reference_rows_take_part():
     apart = []
     for seed in (12, 20, 21):  # told nothing, how much is open differs from set to set
-        y, y_true, scores = learnt(seed=seed)
+        y, y_true, scores = learned(seed=seed)
         held_out = (y[:700], {name: score[:700] for name, score in scores.items()})
         rest = {name: score[700:] for name, score in scores.items()}
-        found = dm.compare(y_true[700:], rest, reference=held_out, metrics="accuracy")
+        found = dm.compare(y_true[700:], rest, missingness=dm.missing.Unknown(reference=held_out), metrics="accuracy")
         alone = dm.compare(y_true[700:], rest, metrics="accuracy", missingness="unknown")
         apart.append([one.difference("accuracy", "b", "a").std() for one in (found, alone)])
     with_reference, without = np.mean(apart, axis=0)
@@ -512,12 +520,12 @@ def test_reference_rows_take_part():
 
 
 def test_scores_need_not_be_probabilities():
-    _, y_true, scores = learnt()
+    _, y_true, scores = learned()
     odds = {name: 10 * np.log(score / (1 - score)) + 3 for name, score in scores.items()}
     found = dm.compare(y_true, odds, missingness="random", metrics="roc_auc")
     plain = dm.compare(y_true, scores, missingness="random", metrics="roc_auc")
-    laws = [one.difference("roc_auc", "b", "a") for one in (found, plain)]
-    assert abs(laws[0].mean() - laws[1].mean()) < 0.5 * laws[1].std()
+    distributions = [one.difference("roc_auc", "b", "a") for one in (found, plain)]
+    assert abs(distributions[0].mean() - distributions[1].mean()) < 0.5 * distributions[1].std()
 
 
 def test_a_model_that_exaggerates_is_judged_by_its_ranks():
@@ -527,18 +535,18 @@ def test_a_model_that_exaggerates_is_judged_by_its_ranks():
     y = rng.random(1500) < 1 / (1 + np.exp(-2 * truth))
     labels = np.where(rng.random(1500) < 0.8, np.nan, y)
     first, second = (truth + 0.7 * rng.normal(size=1500) for _ in range(2))
-    laws = [
+    distributions = [
         dm.compare(labels, {"a": first, "b": other}, threshold=0.0, missingness="random", metrics="roc_auc", rng=0)
         for other in (second, second**3, np.sinh(4.0 * second))
     ]
-    found = [law.difference("roc_auc", "b", "a") for law in laws]
-    for law in found[1:]:
-        assert law.mean() == pytest.approx(found[0].mean(), abs=1e-9)
-        assert law.interval(0.9) == pytest.approx(found[0].interval(0.9), abs=1e-9)
+    found = [distribution.difference("roc_auc", "b", "a") for distribution in distributions]
+    for distribution in found[1:]:
+        assert distribution.mean() == pytest.approx(found[0].mean(), abs=1e-9)
+        assert distribution.interval(0.9) == pytest.approx(found[0].interval(0.9), abs=1e-9)
 
 
 def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
-    y, y_true, scores = learnt(n=600, share=0.0, models=7, seed=13)
+    y, y_true, scores = learned(n=600, share=0.0, models=7, seed=13)
     y_true = np.where(np.arange(600) < 20, y, np.nan)
     with pytest.warns(dm.CalibrationWarning, match="which model leads in accuracy depends on the calibration") as said:
         found = dm.compare(y_true, scores, missingness="random", metrics="accuracy")
@@ -546,32 +554,34 @@ def test_warns_when_another_model_leads_with_each_calibrated_by_itself():
     first, second = (max(one, key=one.__getitem__) for one in (together, own))
     assert first != second
     text = str(said[0].message)
-    assert f"{first} does ({together[first]:.3f} against {together[second]:.3f} of {second})" in text
+    assert f"{first} leads ({together[first]:.3f} against {together[second]:.3f} of {second})" in text
     assert any(warned.message == text for warned in found.warnings)
-    laws = found.by_calibration("accuracy", first, second)
-    assert set(laws) == {"all scores together", first, second}
+    distributions = found.by_calibration("accuracy", first, second)
+    assert set(distributions) == {"all scores together", first, second}
     # Each leans towards its own.
-    assert laws[first].mean() > laws[second].mean()
+    assert distributions[first].mean() > distributions[second].mean()
 
 
 def test_print_of_two_models_names_the_last_model_first():
-    _, y_true, scores = learnt(n=5000)
+    _, y_true, scores = learned(n=5000)
     found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
     assert "a is better" not in str(found)
     for metric in found.metrics:
-        assert found.best(metric)["a"] == pytest.approx(found.better(metric, "a", "b"), abs=1e-6)
+        assert found.probability_best(metric)["a"] == pytest.approx(
+            found.probability_better(metric, "a", "b"), abs=1e-6
+        )
 
 
 def test_says_what_it_found_in_words_numbers_and_frames():
     y_true, scores, p, _ = problem(13)
-    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], missingness=dm.missing.Fixed(p))
     text = str(found)
     assert "b is better than a in accuracy with probability" in text
     assert "A tie is not better" in text
     assert "<table>" in found._repr_html_()
     numbers = found.to_dict()
     assert numbers["scope"] == found.scope == "rows"
-    assert numbers["metrics"]["accuracy"]["differences"][0]["better"] == found.better("accuracy", "b", "a")
+    assert numbers["metrics"]["accuracy"]["differences"][0]["better"] == found.probability_better("accuracy", "b", "a")
     assert numbers["metrics"]["prevalence"]["best"] is None
     frame = found.to_frame("polars")
     assert frame["model"].to_list() == ["a", "b", "a", "b"]
@@ -591,14 +601,14 @@ def test_says_what_it_found_in_words_numbers_and_frames():
         ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
         ({"threshold": {"a": "high"}}, "threshold", "expected a number"),
         ({"metrics": "f2"}, "metrics", "unknown metric 'f2'"),
-        ({"label_model": [0.2, 0.3, 0.4]}, "label_model", "3 values for 2 rows"),
-        ({"label_model": "late"}, "label_model", "LateLabels"),
-        ({"label_model": "auto", "reference": ([1, 0], {"a": [1, 0], "z": [1, 0]})}, "reference", "no scores of 'b'"),
+        ({"missingness": dm.missing.Fixed([0.2, 0.3, 0.4])}, "probability", "3 values for 2 rows"),
+        ({"missingness": "delayed"}, "missingness", "Delayed"),
+        ({"missingness": dm.missing.Reference([1, 0], {"a": [1, 0], "z": [1, 0]})}, "reference", "no scores of 'b'"),
         ({"sample_weight": [1.0]}, "sample_weight", "1 value, but y_true has 2"),
     ],
 )
 def test_bad_input_is_one_clear_error(change, argument, words):
-    given: Any = {"scores": {"a": [0.1, 0.9], "b": [0.2, 0.8]}, "label_model": [0.5], **change}
+    given: Any = {"scores": {"a": [0.1, 0.9], "b": [0.2, 0.8]}, "missingness": dm.missing.Fixed([0.5]), **change}
     with pytest.raises(dm.InputError) as raised:
         dm.compare([1, None], **given)
     assert raised.value.argument == argument
@@ -609,43 +619,45 @@ def test_bad_input_is_one_clear_error(change, argument, words):
 def test_scores_may_be_the_columns_of_a_table(engine):
     y, scores = [1, 0, None, 1, 0], {"a": [0.9, 0.2, 0.6, 0.4, 0.1], "b": [0.8, 0.6, 0.3, 0.7, 0.2]}
     table = pytest.importorskip(engine).DataFrame(scores)
-    found, expected = (dm.compare(y, one, label_model=0.5, metrics="accuracy") for one in (table, scores))
+    found, expected = (
+        dm.compare(y, one, missingness=dm.missing.Fixed(0.5), metrics="accuracy") for one in (table, scores)
+    )
     assert found.to_dict() == expected.to_dict()
 
 
 def test_models_may_be_called_like_arguments():
     scores = {"y_true": [0.1, 0.9], "sample_weight": [0.2, 0.8]}
-    assert dm.compare([1, None], scores, label_model=[0.5]).models == ("y_true", "sample_weight")
+    assert dm.compare([1, None], scores, missingness=dm.missing.Fixed([0.5])).models == ("y_true", "sample_weight")
 
 
 def test_rows_in_another_order_are_refused_by_the_name_of_the_model():
     pd = pytest.importorskip("pandas")
     y_true, turned = pd.Series([1.0, None]), pd.Series([0.9, 0.1], index=[1, 0])
     with pytest.raises(dm.InputError, match="its index differs from that of y_true") as raised:
-        dm.compare(y_true, {"a": turned, "b": [0.2, 0.8]}, label_model=[0.5])
+        dm.compare(y_true, {"a": turned, "b": [0.2, 0.8]}, missingness=dm.missing.Fixed([0.5]))
     assert raised.value.argument == "scores['a']"
     with pytest.raises(dm.InputError, match=r"its index differs from that of scores\['a'\]"):
-        dm.compare([1, None], {"a": turned, "b": y_true.fillna(0.0)}, label_model=[0.5])
+        dm.compare([1, None], {"a": turned, "b": y_true.fillna(0.0)}, missingness=dm.missing.Fixed([0.5]))
 
 
 def test_unknown_names_and_pairs_are_refused():
     y_true, scores, p, _ = problem(14)
-    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], label_model=p)
+    found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], missingness=dm.missing.Fixed(p))
     listed: Any = ["accuracy"]
     for call, argument in (
         (lambda: found.difference("accuracy", "c", "a"), "model"),
         (lambda: found.difference("accuracy", "b", "z"), "other"),
         (lambda: found.difference("accuracy", "b", "b"), "other"),
         (lambda: found.difference("f1", "b", "a"), "metric"),
-        (lambda: found.better("prevalence", "b", "a"), "metric"),
-        (lambda: found.better("accuracy", "b", "a", by=np.nan), "by"),
+        (lambda: found.probability_better("prevalence", "b", "a"), "metric"),
+        (lambda: found.probability_better("accuracy", "b", "a", by=np.nan), "by"),
         (lambda: found.difference(listed, "b", "a"), "metric"),
-        (lambda: found.best(listed), "metric"),
+        (lambda: found.probability_best(listed), "metric"),
         (lambda: found.estimates(listed), "metric"),
         (lambda: found["c"], "model"),
         (lambda: found[listed], "model"),
-        (lambda: found.best("accuracy")["c"], "model"),
-        (lambda: found.best("accuracy")[listed], "model"),
+        (lambda: found.probability_best("accuracy")["c"], "model"),
+        (lambda: found.probability_best("accuracy")[listed], "model"),
     ):
         with pytest.raises(dm.InputError) as raised:
             call()
@@ -655,23 +667,23 @@ def test_unknown_names_and_pairs_are_refused():
 def test_a_model_called_like_all_of_them_does_not_take_the_place_of_their_law():
     y_true, scores, p, _ = problem(14)
     told = {"a": scores["a"], "all scores together": scores["b"]}
-    found = dm.compare(y_true, told, metrics="accuracy", label_model=p)
+    found = dm.compare(y_true, told, metrics="accuracy", missingness=dm.missing.Fixed(p))
     with pytest.raises(dm.InputError, match="'all scores together' is what the law of all is called"):
         found.by_calibration("accuracy", "a", "all scores together")
 
 
 def test_a_model_that_is_not_there_is_missed_as_in_any_mapping():
     y_true, scores, p, _ = problem(14)
-    found = dm.compare(y_true, scores, metrics="accuracy", label_model=p)
+    found = dm.compare(y_true, scores, metrics="accuracy", missingness=dm.missing.Fixed(p))
     assert found.get("c") is None
-    for mapping in (found, found.best("accuracy")):
+    for mapping in (found, found.probability_best("accuracy")):
         with pytest.raises(KeyError) as raised:
             mapping["c"]
         assert str(raised.value) == "model: unknown model 'c'. Choose from 'a', 'b'."
 
 
 def table_of_rows(n=400):
-    _, y_true, scores = learnt(n=n)
+    _, y_true, scores = learned(n=n)
     label = [None if np.isnan(y) else int(y) for y in y_true]
     return {"y": label, "p1": scores["a"].round(3).tolist(), "p2": scores["b"].round(3).tolist()}
 
@@ -685,11 +697,11 @@ def test_a_table_says_what_its_columns_say():
     frame = pl.DataFrame(columns)
     for table in (frame, frame.lazy(), frame.to_pandas(), duckdb.sql("select * from frame")):
         named = {"champion": "p1", "challenger": "p2"}
-        found = dm.compare_frame(table, label="y", scores=named, **told)
+        found = dm.compare("y", named, data=table, **told)
         for metric in found.metrics:
-            law, same = (one.difference(metric, "challenger", "champion") for one in (found, expected))
-            assert abs(law.mean() - same.mean()) < 1e-9
-            assert abs(law.std() / same.std() - 1.0) < 1e-6
+            distribution, same = (one.difference(metric, "challenger", "champion") for one in (found, expected))
+            assert abs(distribution.mean() - same.mean()) < 1e-9
+            assert abs(distribution.std() / same.std() - 1.0) < 1e-6
         assert found.rows.counts == expected.rows.counts
 
 
@@ -703,25 +715,31 @@ def test_a_database_is_asked_for_one_group_by(monkeypatch):
 
     monkeypatch.setattr(counting, "collected", noted)
     sql = "select i % 3 = 0 as y, (i % 97) / 97.0 as p1, (i % 89) / 89.0 as p2 from range(20000) as t(i)"
-    found = dm.compare_frame(duckdb.sql(sql), label="y", scores=["p1", "p2"], label_model=0.3, metrics="accuracy")
-    assert found.rows.counts["labelled"] == 20_000
+    found = dm.compare("y", ["p1", "p2"], data=duckdb.sql(sql), missingness=dm.missing.Fixed(0.3), metrics="accuracy")
+    assert found.rows.counts["labeled"] == 20_000
     # Rows are counted beforehand: "GROUP BY ALL" of a count alone is no grouping.
     assert sum(query.upper().replace("GROUP BY ALL", "").count("GROUP BY") for query in asked) == 1
     assert len(asked) == 2
-    assert found.rows.buckets is None
+    assert found.rows.score_bins is None
 
 
 def test_buckets_of_two_scores_move_decisions_nowhere():
     pl = pytest.importorskip("polars")
     columns = table_of_rows(2000)
     frame = pl.DataFrame(columns).lazy()
-    told: Any = {"label": "y", "scores": ["p1", "p2"], "label_model": 0.3, "metrics": ["f1", "roc_auc"], "rng": 0}
-    exact, rough = (dm.compare_frame(frame, **told, buckets=buckets) for buckets in ("exact", 64))
-    assert rough.rows.buckets == 64
+    told: Any = {
+        "y_true": "y",
+        "scores": ["p1", "p2"],
+        "metrics": ["f1", "roc_auc"],
+        "rng": 0,
+        "missingness": dm.missing.Fixed(0.3),
+    }
+    exact, rough = (dm.compare(data=frame, score_bins=score_bins, **told) for score_bins in ("exact", 64))
+    assert rough.rows.score_bins == 64
     assert rough.rows.missing.size < exact.rows.missing.size
     assert "64 buckets" in str(rough)
-    laws = [one.difference("f1", "p2", "p1") for one in (exact, rough)]
-    assert abs(laws[0].mean() - laws[1].mean()) < 1e-12
+    distributions = [one.difference("f1", "p2", "p1") for one in (exact, rough)]
+    assert abs(distributions[0].mean() - distributions[1].mean()) < 1e-12
     ranks = [one.difference("roc_auc", "p2", "p1") for one in (exact, rough)]
     assert abs(ranks[0].mean() - ranks[1].mean()) < 0.01
 
@@ -735,17 +753,17 @@ def test_buckets_of_two_scores_move_decisions_nowhere():
         ({"scores": ["p1", "p9"]}, "scores"),
         ({"scores": ["p9", "p1"]}, "scores"),
         ({"scores": ["p1", "text"]}, "scores column 'text'"),
-        ({"label": "z"}, "label"),
-        ({"buckets": 3}, "buckets"),
-        ({"label_model": [0.5]}, "label_model"),
+        ({"y_true": "z"}, "y_true"),
+        ({"score_bins": 3}, "score_bins"),
+        ({"missingness": dm.missing.Fixed([0.5])}, "missingness"),
     ],
 )
 def test_bad_tables_are_one_clear_error(change, argument):
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({**table_of_rows(20), "text": ["x"] * 20})
-    told: Any = {"label": "y", "scores": ["p1", "p2"], **change}
+    told: Any = {"y_true": "y", "scores": ["p1", "p2"], **change}
     with pytest.raises(dm.InputError) as raised:
-        dm.compare_frame(frame, **told)
+        dm.compare(data=frame, **told)
     assert raised.value.argument == argument
 
 
@@ -761,15 +779,15 @@ def delong_variance(y, scores):
 
 @pytest.mark.parametrize("n", [300, 2000])
 def test_with_no_label_missing_the_population_is_that_of_mcnemar_and_delong(n):
-    y, _, scores = learnt(n=n)
+    y, _, scores = learned(n=n)
     found = dm.compare(y, scores, metrics=["accuracy", "roc_auc"])
-    law = found.difference("accuracy", "b", "a", scope="population")
+    distribution = found.difference("accuracy", "b", "a", scope="population")
     right = {name: (score >= 0.5) == y for name, score in scores.items()}
     wins, losses = np.sum(right["b"] & ~right["a"]), np.sum(right["a"] & ~right["b"])
     mcnemar = np.sqrt(wins + losses - (wins - losses) ** 2 / n) / n
-    assert abs(law.std() / mcnemar - 1.0) < 0.05
+    assert abs(distribution.std() / mcnemar - 1.0) < 0.05
     # The mean of each model's accuracy has half a row more on either side.
-    assert abs(law.mean() - (wins - losses) / (n + 1)) < 1e-5
+    assert abs(distribution.mean() - (wins - losses) / (n + 1)) < 1e-5
     auc = found.difference("roc_auc", "b", "a", scope="population")
     assert abs(auc.std() / np.sqrt(delong_variance(y, scores)) - 1.0) < 0.05
 
@@ -780,11 +798,13 @@ def test_a_few_rows_that_agree_are_not_certain_of_the_population(metric):
     y = np.r_[np.ones(4), np.zeros(26)]
     base = np.linspace(0.05, 0.45, 26)
     scores = {"a": np.r_[np.full(4, 0.3), 1.1 * base], "b": np.r_[np.full(4, 0.8), base]}
-    law = dm.compare(y, scores, metrics=metric, scope="population", zero_division=0).difference(metric, "b", "a")
-    low, high = law.interval(0.9)
+    distribution = dm.compare(y, scores, metrics=metric, scope="population", zero_division=0).difference(
+        metric, "b", "a"
+    )
+    low, high = distribution.interval(0.9)
     assert high - low > 0.05
     assert -1.0 < low < high < 1.0
-    assert 0.5 < law.sf(0.0) < 0.9999
+    assert 0.5 < distribution.sf(0.0) < 0.9999
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "f1", "roc_auc"])
@@ -792,17 +812,17 @@ def test_models_that_agree_on_a_sample_may_differ_in_the_population(metric):
     rng = np.random.default_rng(0)
     y = np.repeat([1.0, 0.0], 20)
     scores = {name: np.where(y == 1.0, 0.5, 0.0) + 0.4 * rng.random(40) for name in "ab"}
-    law = dm.compare(y, scores, metrics=metric, scope="population").difference(metric, "b", "a")
+    distribution = dm.compare(y, scores, metrics=metric, scope="population").difference(metric, "b", "a")
     # None of 40 rows differs: by the rule of three up to three of 40 may, to either side.
-    assert 0.02 < law.interval(0.9).high < 0.12
-    assert law.mean() == pytest.approx(0.0, abs=1e-12)
+    assert 0.02 < distribution.interval(0.9).high < 0.12
+    assert distribution.mean() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("metric", ["f1", "recall", "precision", "brier"])
 def test_the_population_is_that_of_a_bootstrap_of_rows(metric):
-    y, _, scores = learnt(n=800)
+    y, _, scores = learned(n=800)
     found = dm.compare(y, scores, metrics=metric)
-    law = found.difference(metric, "b", "a", scope="population")
+    distribution = found.difference(metric, "b", "a", scope="population")
     rng = np.random.default_rng(0)
     values = []
     for _ in range(1500):
@@ -811,7 +831,7 @@ def test_the_population_is_that_of_a_bootstrap_of_rows(metric):
         sides = [one(y[at][None], s[at], (s[at] >= 0.5).astype(float), np.ones(800))[0] for s in scores.values()]
         values.append(sides[1] - sides[0])
     # The spread of 1,500 resamples is off by 2% typically.
-    assert abs(law.std() / np.std(values) - 1.0) < 0.08
+    assert abs(distribution.std() / np.std(values) - 1.0) < 0.08
 
 
 def of_resamples(metric, y, score, times):
@@ -826,7 +846,7 @@ def of_resamples(metric, y, score, times):
 @pytest.mark.parametrize("metric", ["precision", "f1", "mcc", "accuracy", "roc_auc", "brier"])
 def test_the_population_is_the_same_in_every_unit_of_weight(metric):
     """Steps along a formula were at least a thousandth of one row of weight 1: small weights lost the sampling part."""
-    y, _, scores = learnt(n=200)
+    y, _, scores = learned(n=200)
     weight = np.random.default_rng(0).lognormal(0.0, 1.0, 200)
     one, *others = (
         dm.compare(y, scores, sample_weight=weight * unit, metrics=metric).difference(
@@ -844,11 +864,13 @@ def test_models_that_agree_without_a_missing_positive_are_not_one(unit):
     """Whether two formulas are one was tried at whole numbers, of which small weights have none but 0."""
     y_true = [1, 0, 1, 0, 0, 0, np.nan]
     scores = {"a": [0.9, 0.9, 0.1, 0.1, 0.1, 0.1, 0.9], "b": [0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.9]}
-    found = dm.compare(y_true, scores, sample_weight=np.full(7, unit), label_model=0.5, metrics="precision")
-    law = found.difference("precision", "a", "b")
-    assert isinstance(law, Discrete)
-    assert law.atoms == pytest.approx([0.0, 2 / 3 - 3 / 6])
-    assert law.masses == pytest.approx([0.5, 0.5])
+    found = dm.compare(
+        y_true, scores, sample_weight=np.full(7, unit), missingness=dm.missing.Fixed(0.5), metrics="precision"
+    )
+    distribution = found.difference("precision", "a", "b")
+    assert isinstance(distribution, Discrete)
+    assert distribution.atoms == pytest.approx([0.0, 2 / 3 - 3 / 6])
+    assert distribution.masses == pytest.approx([0.5, 0.5])
 
 
 def level(seed=0, n=200):
@@ -867,32 +889,37 @@ def test_a_tie_is_one_in_every_unit_of_weight(unit):
     """What two sums of weights in another order leave was the better model's: no tie in ROC-AUC, instead of 25%."""
     for seed in range(3):
         y_true, scores, weight = level(seed)
-        settings: dict[str, Any] = {"label_model": 0.5, "metrics": ["accuracy", "specificity", "f1", "roc_auc"]}
+        settings: dict[str, Any] = {
+            "metrics": ["accuracy", "specificity", "f1", "roc_auc"],
+            "missingness": dm.missing.Fixed(0.5),
+        }
         whole = dm.compare(y_true, scores, sample_weight=weight, **settings)
         found = dm.compare(y_true, scores, sample_weight=unit * weight, **settings)
         for metric in found.metrics:
-            assert whole.best(metric).tie > 0.0
-            assert found.best(metric).tie == pytest.approx(whole.best(metric).tie, abs=1e-12)
-            assert found.better(metric, "a", "b") == pytest.approx(whole.better(metric, "a", "b"), abs=1e-12)
+            assert whole.probability_best(metric).tie > 0.0
+            assert found.probability_best(metric).tie == pytest.approx(whole.probability_best(metric).tie, abs=1e-12)
+            assert found.probability_better(metric, "a", "b") == pytest.approx(
+                whole.probability_better(metric, "a", "b"), abs=1e-12
+            )
 
 
 def test_rows_that_both_decide_alike_take_no_part_in_a_difference_of_weighted_sums():
     """Totals added up in two orders differ in their last digit, which counted as an effect of every row."""
-    _, y_true, scores = learnt(n=60, share=0.5)
+    _, y_true, scores = learned(n=60, share=0.5)
     weight = 3.7 * np.random.default_rng(3).lognormal(size=60)
     alike = np.isnan(y_true) & ((scores["a"] >= 0.5) == (scores["b"] >= 0.5))
-    found = dm.compare(y_true, scores, sample_weight=weight, label_model=0.5, metrics="accuracy")
-    law = found.difference("accuracy", "b", "a")
+    found = dm.compare(y_true, scores, sample_weight=weight, missingness=dm.missing.Fixed(0.5), metrics="accuracy")
+    distribution = found.difference("accuracy", "b", "a")
     with_them = y_true.copy()
     with_them[alike] = 1.0
-    known = dm.compare(with_them, scores, sample_weight=weight, label_model=0.5, metrics="accuracy")
-    assert law.support() == pytest.approx(known.difference("accuracy", "b", "a").support(), abs=1e-12)
-    assert law.bounds_sharp
+    known = dm.compare(with_them, scores, sample_weight=weight, missingness=dm.missing.Fixed(0.5), metrics="accuracy")
+    assert distribution.support() == pytest.approx(known.difference("accuracy", "b", "a").support(), abs=1e-12)
+    assert distribution.bounds_sharp
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
 def test_the_best_in_the_population_is_that_of_a_bootstrap_of_rows(metric):
-    y, _, scores = learnt(n=600)
+    y, _, scores = learned(n=600)
     rng = np.random.default_rng(1)
     scores = {**scores, "c": np.clip(scores["a"] + 0.05 * rng.normal(size=600), 0.0, 1.0)}
     found = dm.compare(y, scores, metrics=metric, scope="population")
@@ -901,25 +928,27 @@ def test_the_best_in_the_population_is_that_of_a_bootstrap_of_rows(metric):
     top = values == values.max(axis=0)
     wins = (top / top.sum(axis=0)).mean(axis=1)
     # Shares of 2,000 resamples are off by 0.011 typically, those of 2^14 draws by 0.004; the rest is first order.
-    assert np.abs(np.array(list(found.best(metric).chances.values())) - wins).max() < 0.05
-    assert max(found.best(metric, scope="rows").chances.values()) == 1.0  # where nothing is missing the rows are sure
-    first_places = [row[0] for row in found.ranks(metric).chances.values()]
-    assert first_places == pytest.approx(list(found.best(metric).chances.values()))
+    assert np.abs(np.array(list(found.probability_best(metric).chances.values())) - wins).max() < 0.05
+    assert (
+        max(found.probability_best(metric, scope="rows").chances.values()) == 1.0
+    )  # where nothing is missing the rows are sure
+    first_places = [row[0] for row in found.rank_probabilities(metric).chances.values()]
+    assert first_places == pytest.approx(list(found.probability_best(metric).chances.values()))
 
 
 def test_models_that_no_row_tells_apart_tie_in_the_population_too():
-    _, y_true, scores = learnt(n=400)
+    _, y_true, scores = learned(n=400)
     scores = {"a": scores["a"], "b": scores["b"], "twin": scores["b"].copy()}
     found = dm.compare(y_true, scores, missingness="random", metrics="accuracy", scope="population")
-    best = found.best("accuracy")
+    best = found.probability_best("accuracy")
     assert best["b"] == best["twin"] == 0.0
     assert best["a"] + best.tie == pytest.approx(1.0)
     assert list(best.ties) == [("b", "twin")]
-    assert best["a"] == pytest.approx(found.better("accuracy", "a", "b"), abs=0.02)
+    assert best["a"] == pytest.approx(found.probability_better("accuracy", "a", "b"), abs=0.02)
 
 
 def test_a_comparison_in_the_population_says_so_in_all_it_says():
-    _, y_true, scores = learnt(n=400)
+    _, y_true, scores = learned(n=400)
     settings: dict[str, Any] = {"missingness": "random", "metrics": ["accuracy", "roc_auc"]}
     rows, found = dm.compare(y_true, scores, **settings), dm.compare(y_true, scores, scope="population", **settings)
     for metric in rows.metrics:
@@ -928,8 +957,10 @@ def test_a_comparison_in_the_population_says_so_in_all_it_says():
         assert found.difference(metric, "b", "a", scope="rows").interval() == pytest.approx(
             rows.difference(metric, "b", "a").interval()
         )
-        assert found.better(metric, "b", "a") == rows.better(metric, "b", "a", scope="population")
-        assert found.best(metric)["b"] == found.better(metric, "b", "a")
+        assert found.probability_better(metric, "b", "a") == rows.probability_better(
+            metric, "b", "a", scope="population"
+        )
+        assert found.probability_best(metric)["b"] == found.probability_better(metric, "b", "a")
         assert found["a"].scope == "population"
         assert found["a"][metric].interval() == pytest.approx(rows["a"].population[metric].interval())
         own, on_rows = (one.by_calibration(metric, "b", "a") for one in (found, rows))
@@ -937,42 +968,46 @@ def test_a_comparison_in_the_population_says_so_in_all_it_says():
     assert "Intervals are for the population that these 400 rows came from" in str(found)
     numbers = found.to_dict()
     assert numbers["scope"] == "population"
-    assert numbers["metrics"]["accuracy"]["differences"][0]["better"] == found.better("accuracy", "b", "a")
-    assert {row["scope"] for row in found.records()} == {"population"}
-    assert {law.scope for law in pickle.loads(pickle.dumps(found)).values()} == {"population"}
+    assert numbers["metrics"]["accuracy"]["differences"][0]["better"] == found.probability_better("accuracy", "b", "a")
+    assert {row["scope"] for row in found.to_records()} == {"population"}
+    assert {distribution.scope for distribution in pickle.loads(pickle.dumps(found)).values()} == {"population"}
     table = pd.DataFrame({"y": y_true, **scores})
-    frame = dm.compare_frame(table, label="y", scores=["a", "b"], scope="population", **settings)
+    frame = dm.compare("y", ["a", "b"], data=table, scope="population", **settings)
     # Cells are in another order than rows, and so are their draws.
-    assert frame.better("accuracy", "b", "a") == pytest.approx(found.better("accuracy", "b", "a"), abs=0.01)
+    assert frame.probability_better("accuracy", "b", "a") == pytest.approx(
+        found.probability_better("accuracy", "b", "a"), abs=0.01
+    )
     with pytest.raises(dm.InputError, match=r"^scope: unknown scope 'world'"):
         dm.compare(y_true, scores, scope="world")  # type: ignore[arg-type]
 
 
 def test_the_population_leaves_more_open_than_the_rows():
-    _, y_true, scores = learnt(seed=20)  # one is better, and not as likely as not
+    _, y_true, scores = learned(seed=20)  # one is better, and not as likely as not
     found = dm.compare(y_true, scores, missingness="random", metrics=["accuracy", "f1"])
     for metric in ("accuracy", "f1"):
         rows, population = (found.difference(metric, "b", "a", scope=scope) for scope in ("rows", "population"))
         assert population.std() > rows.std()
         assert abs(population.mean() - rows.mean()) < 0.05 * rows.std()
-        sure = [abs(found.better(metric, "b", "a", scope=scope) - 0.5) for scope in ("rows", "population")]
+        sure = [abs(found.probability_better(metric, "b", "a", scope=scope) - 0.5) for scope in ("rows", "population")]
         assert sure[1] < sure[0]
     with pytest.raises(dm.InputError, match="scope"):
         found.difference("f1", "b", "a", scope="world")
 
 
 def test_two_evaluations_are_sent_to_change():
-    one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], label_model="half", metrics="recall")
-    with pytest.raises(dm.InputError, match=r"^y_true: an evaluation\. .* there is change\(after, before\)\.$"):
+    one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Fixed(0.5), metrics="recall")
+    with pytest.raises(
+        dm.InputError, match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$"
+    ):
         dm.compare(one, one)
 
 
 def drawn_differences(found, b, a, size):
     """F1 of one model less that of another under labelings drawn from the nodes, row by row."""
-    rng, rows, nodes = np.random.default_rng(9), found.rows, found.beliefs.nodes
-    missing, chance = rows.missing[rows.open].astype(int), nodes.on_all_cells.probability
+    rng, rows, posterior = np.random.default_rng(9), found.rows, found.beliefs.posterior
+    missing, chance = rows.missing[rows.open].astype(int), posterior.on_all_cells.probability
     values = []
-    for node in rng.choice(len(nodes), size, p=nodes.weight):
+    for node in rng.choice(len(posterior), size, p=posterior.weight):
         positive = rows.positives.astype(float)
         positive[rows.open] += rng.binomial(missing, chance[node])
         total = rows.positives + rows.negatives + rows.missing
@@ -986,29 +1021,29 @@ def drawn_differences(found, b, a, size):
 
 def test_told_nothing_the_law_of_a_difference_is_that_of_drawn_labelings_and_mirrors_exactly():
     """Points of each node are spread evenly: every so many-th one of a sequence is not."""
-    _, y_true, scores = learnt(n=3000, share=0.6, models=3)
+    _, y_true, scores = learned(n=3000, share=0.6, models=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = dm.compare(y_true, scores, metrics="f1", rng=0)
-    law, turned = found.difference("f1", "c", "b"), found.difference("f1", "b", "c")
-    assert isinstance(law, Discrete)
+    distribution, turned = found.difference("f1", "c", "b"), found.difference("f1", "b", "c")
+    assert isinstance(distribution, Discrete)
     assert isinstance(turned, Discrete)
-    assert law.method == "monte carlo"
-    assert len(found.beliefs.nodes) > 1
+    assert distribution.method == "monte carlo"
+    assert len(found.beliefs.posterior) > 1
     values = drawn_differences(found, 2, 1, 4000)
     levels = np.arange(1, 4001) / 4000
     # Dvoretzky, Kiefer and Wolfowitz: exceeded once in ten thousand times.
-    assert np.abs(law.cdf(values) - levels).max() <= np.sqrt(np.log(2.0 / 1e-4) / 8000.0)
-    assert turned.atoms.tolist() == (-law.atoms[::-1]).tolist()
-    assert turned.masses.tolist() == law.masses[::-1].tolist()
-    assert turned.interval() == pytest.approx([-end for end in law.interval()[::-1]])
-    chances = found.better("f1", "c", "b"), found.better("f1", "b", "c")
-    tie = law.cdf(0.0) - law.cdf(np.nextafter(-1e-9, -1.0))
+    assert np.abs(distribution.cdf(values) - levels).max() <= np.sqrt(np.log(2.0 / 1e-4) / 8000.0)
+    assert turned.atoms.tolist() == (-distribution.atoms[::-1]).tolist()
+    assert turned.masses.tolist() == distribution.masses[::-1].tolist()
+    assert turned.interval() == pytest.approx([-end for end in distribution.interval()[::-1]])
+    chances = found.probability_better("f1", "c", "b"), found.probability_better("f1", "b", "c")
+    tie = distribution.cdf(0.0) - distribution.cdf(np.nextafter(-1e-9, -1.0))
     assert sum(chances) + tie == pytest.approx(1.0)
 
 
 def test_a_metric_that_no_row_can_define_is_undefined_in_the_population():
-    _, _, scores = learnt(n=200, models=3)
+    _, _, scores = learned(n=200, models=3)
     found = dm.compare(np.ones(200), scores, metrics=["accuracy", "roc_auc"], scope="population", zero_division=np.nan)
     assert "Best roc_auc in the population: a undefined, b undefined, c undefined." in str(found)
     json.dumps(found.to_dict(), allow_nan=False)
@@ -1021,7 +1056,7 @@ def test_a_model_without_a_metric_on_the_rows_has_no_difference_in_the_populatio
     scores = {"none": none, "some": some, "other": np.roll(some, 2)}
     found = dm.compare(y, scores, metrics="precision", scope="population", zero_division=0)
     assert found["none"]["precision"].undefined == found.difference("precision", "some", "none").undefined == 1.0
-    best = found.best("precision")
+    best = found.probability_best("precision")
     assert np.isnan(best["none"])
     assert best["some"] + best["other"] == pytest.approx(1.0)
 
@@ -1032,16 +1067,18 @@ def test_reference_rows_that_lack_a_model_name_it():
     for given in ({"a": scores["a"]}, {}):
         lacking = "b" if given else "a"
         with pytest.raises(dm.InputError, match=f"^reference: no scores of '{lacking}'. Reference rows need those of"):
-            dm.compare(y_true, scores, reference=(full, given))
+            dm.compare(y_true, scores, missingness=dm.missing.Reference(full, given))
 
 
-@pytest.mark.parametrize("argument", ["age", "delay", "maturity", "scored_at", "labelled_at", "as_of"])
+@pytest.mark.parametrize("argument", ["age", "delay", "maturity", "scored_at", "labeled_at", "as_of"])
 def test_a_comparison_says_that_it_takes_no_ages(argument):
     call: Any = dm.compare
-    table: Any = dm.compare_frame
-    for asked in (lambda given: call([0, 1], {}, **given), lambda given: table(None, label="y", scores=[], **given)):
-        with pytest.raises(TypeError, match=r"Comparisons take no ages of rows; evaluate and evaluate_frame do"):
-            asked({argument: [1, 2]})
+    with pytest.raises(TypeError, match=f"{argument}: .* It is one of evaluate, which takes one model at a time"):
+        call([0, 1], {}, **{argument: [1, 2]})
+    mechanism: Any = dm.missing.Delayed
+    delayed = mechanism(**{argument: [1, 2]})
+    with pytest.raises(dm.InputError, match=r"^missingness: Delayed needs more of a row than its scores"):
+        call([0, 1], {"a": [0.1, 0.2], "b": [0.2, 0.3]}, missingness=delayed)
 
 
 def test_callable_metric_is_called_once_per_model_and_imputation():
@@ -1055,24 +1092,24 @@ def test_callable_metric_is_called_once_per_model_and_imputation():
     for method, n_calls in (("auto", 2 * 10_000), (dm.methods.Auto(n_resamples=20_000), 2 * 20_000)):
         found = dm.compare(y_true, scores, metrics=mean_hit, missingness="random", method=method, rng=0)
         calls.clear()
-        law = found.difference("mean_hit", "b", "a")
+        distribution = found.difference("mean_hit", "b", "a")
         # The assignments of which all or none are positive come on top.
         assert n_calls <= len(calls) <= n_calls + 100
-        assert law.certificate is not None
+        assert distribution.certificate is not None
 
 
 def test_the_difference_of_a_function_of_ones_own_is_that_of_the_metric_it_is():
     y_true, scores, _, _ = problem(4, n=80, m=30)
     own = {"own": lambda y, s: float(np.mean((y - s) ** 2))}
-    laws = [
+    distributions = [
         dm.compare(y_true, scores, metrics=metrics, missingness="random", rng=1).difference(name, "b", "a")
         for metrics, name in ((own, "own"), ("brier", "brier"))
     ]
-    drawn, law = laws
+    drawn, distribution = distributions
     assert isinstance(drawn, Discrete)
     # Dvoretzky-Kiefer-Wolfowitz for 10,000 draws, passed by chance once in 10,000.
     values = np.repeat(drawn.atoms, np.rint(drawn.masses * 10_000).astype(int))
-    assert oracle.kolmogorov(law.cdf, values) < np.sqrt(np.log(2.0 / 1e-4) / 20_000)
+    assert oracle.kolmogorov(distribution.cdf, values) < np.sqrt(np.log(2.0 / 1e-4) / 20_000)
 
 
 def test_metrics_are_ranked_alike_alone_and_together():
@@ -1085,4 +1122,6 @@ def test_metrics_are_ranked_alike_alone_and_together():
     for name in names:
         alone = dm.compare(y_true, scores, metrics=name, missingness="random", rng=0)
         for model in "abc":
-            assert alone.ranks(name).chances[model] == pytest.approx(together.ranks(name).chances[model], abs=1e-12)
+            assert alone.rank_probabilities(name).chances[model] == pytest.approx(
+                together.rank_probabilities(name).chances[model], abs=1e-12
+            )

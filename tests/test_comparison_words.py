@@ -23,17 +23,17 @@ def models(number, seed=0, n=2000, **settings):
 @pytest.mark.parametrize("number", [2, 3])
 def test_in_the_population_no_model_is_best_for_certain(number):
     found = models(number, scope="population")
-    best = found.best("accuracy")
+    best = found.probability_best("accuracy")
     assert 0.999 < best["good"] < 1.0
     assert 0.0 < best["guess 1"] < 0.001
     assert "good >99.9%" in str(best)
     assert "guess 1 <0.1%" in str(best)
-    assert "100%" not in str(found.ranks("accuracy"))
-    assert 0.999 < found.better("accuracy", "good", "guess 1") < 1.0
+    assert "100%" not in str(found.rank_probabilities("accuracy"))
+    assert 0.999 < found.probability_better("accuracy", "good", "guess 1") < 1.0
 
 
 def test_what_no_rows_can_exceed_stays_impossible():
-    assert models(2, scope="population").better("accuracy", "good", "guess 1", by=1.5) == 0.0
+    assert models(2, scope="population").probability_better("accuracy", "good", "guess 1", by=1.5) == 0.0
 
 
 @pytest.mark.parametrize("number", [2, 3])
@@ -42,7 +42,9 @@ def test_models_that_no_row_tells_apart_tie_for_certain(number):
     p = rng.random(300)
     y = np.where(rng.random(300) < 0.3, np.nan, rng.random(300) < p)
     scores = {f"model {i}": p for i in range(number)}
-    best = dm.compare(y, scores, metrics="accuracy", missingness="random", scope="population").best("accuracy")
+    best = dm.compare(y, scores, metrics="accuracy", missingness="random", scope="population").probability_best(
+        "accuracy"
+    )
     assert set(best.chances.values()) == {0.0}
     assert best.tie == pytest.approx(1.0)
 
@@ -65,7 +67,7 @@ def test_the_description_of_a_picture_ends_with_one_dot():
     p = rng.random((2, 200))
     y = np.where(rng.random((2, 200)) < 0.3, np.nan, rng.random((2, 200)) < p)
     one, other = (dm.evaluate(*pair, **settings) for pair in zip(y, p, strict=True))
-    for page in (dm.change(one, other).report(), one.report(), models(2, n=200).report()):
+    for page in (dm.compare_evaluations(one, other).report(), one.report(), models(2, n=200).report()):
         found = re.findall(r"<desc[^>]*>(.*?)</desc>", html.unescape(page.html))
         assert found
         assert all(text.endswith(".") and not text.endswith("..") for text in found)

@@ -74,11 +74,11 @@ def test_wrong_assumptions_fail_to_cover(scenario, way):
 
 
 @pytest.mark.parametrize("scenario", [PU_CONSTANT, PU_BY_SCORE], ids=lambda scenario: scenario.name)
-@pytest.mark.parametrize("label_model", ["auto", "label_shift", "selection"])
-def test_positive_unlabelled_data_without_a_reference_is_refused(scenario, label_model):
+@pytest.mark.parametrize("missingness", [None, "by_label", "by_score_and_label"])
+def test_positive_unlabeled_data_without_a_reference_is_refused(scenario, missingness):
     (sample,) = scenario.samples(1)
-    with pytest.raises(dm.InputError, match="reference"):
-        dm.evaluate(sample.y, sample.score, label_model=label_model)
+    with pytest.raises(dm.InputError, match=r"dm\.missing\.Reference\(labels, scores\)|reference=\(labels, scores\)"):
+        dm.evaluate(sample.y, sample.score, missingness=missingness)
 
 
 # --------------------------------------------------------------------------------------- the simulations themselves

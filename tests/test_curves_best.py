@@ -9,10 +9,10 @@ import pytest
 import darkmetrics as dm
 import oracle
 from believed import Believed
+from darkmetrics.curves import choosing
+from darkmetrics.curves.bands import Swept
+from darkmetrics.curves.choosing import probability_better
 from darkmetrics.posterior import Posterior
-from darkmetrics.threshold_curves import choosing
-from darkmetrics.threshold_curves.bands import Swept
-from darkmetrics.threshold_curves.choosing import probability_better
 
 
 def problem(seed, *, n=18, missing=9, weighted=False):
@@ -26,7 +26,7 @@ def problem(seed, *, n=18, missing=9, weighted=False):
 
 def evaluated(rows, **settings):
     weight = None if np.all(rows.weight == 1.0) else rows.weight
-    return dm.evaluate(rows.y, rows.score, label_model=rows.p, sample_weight=weight, **settings)
+    return dm.evaluate(rows.y, rows.score, missingness=dm.missing.Fixed(rows.p), sample_weight=weight, **settings)
 
 
 def metric_of(result, name):
@@ -93,11 +93,11 @@ def test_probability_mixes_the_nodes():
     other = rows._replace(p=1.0 - rows.p)
     given = evaluated(rows, metrics="f1")
     # The order of missing cells is that of scores; probabilities given with the set are in that order.
-    own = given.nodes.probability[0]
+    own = given.posterior.probability[0]
     result = dm.evaluate(
         given.data,
         metrics="f1",
-        label_model=Believed(Posterior(np.array([0.25, 0.75]), np.stack([own, 1.0 - own]))),
+        missingness=Believed(Posterior(np.array([0.25, 0.75]), np.stack([own, 1.0 - own]))),
     )
     expected = 0.25 * chance_of_better("f1", rows, 0.3, 0.6) + 0.75 * chance_of_better("f1", other, 0.3, 0.6)
     found = probability_better(result, metric_of(result, "f1"), 0.3, 0.6, n_resamples=10, rng=0)
@@ -109,14 +109,18 @@ def test_probability_mixes_the_nodes():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_best_threshold_is_that_of_brute_force(name, risk, seed):
     rows = problem(seed)
-    found = dm.curves(evaluated(rows, metrics=name), metrics=name, thresholds="all").best_threshold(name, risk)
+    found = dm.threshold_curves(evaluated(rows, metrics=name), metrics=name, thresholds="all").best_threshold(
+        name, risk
+    )
     sign = -1.0 if name.startswith("expected_cost") else 1.0
     grid, figures = sorted({*rows.score.tolist(), 0.5}), []
     for threshold in grid:
         value, chance = values_at(name, rows, threshold)
-        law = oracle.law_of_values(sign * value, chance)  # larger is better
+        distribution = oracle.law_of_values(sign * value, chance)  # larger is better
         figures.append(
-            law.mean() if risk == "mean" else law.values[np.searchsorted(np.cumsum(law.masses), risk - 1e-12)]
+            distribution.mean()
+            if risk == "mean"
+            else distribution.values[np.searchsorted(np.cumsum(distribution.masses), risk - 1e-12)]
         )
     assert found.value == pytest.approx(sign * max(figures), abs=1e-12)
     assert found.current_value == pytest.approx(sign * figures[grid.index(0.5)], abs=1e-12)
@@ -127,14 +131,14 @@ def test_the_best_threshold_is_that_of_brute_force(name, risk, seed):
 
 def test_a_current_threshold_outside_the_grid_is_compared_all_the_same():
     rows = problem(5)
-    curves = dm.curves(evaluated(rows, threshold=0.95), metrics="recall", thresholds=[0.2, 0.4])
+    curves = dm.threshold_curves(evaluated(rows, threshold=0.95), metrics="recall", thresholds=[0.2, 0.4])
     found = curves.best_threshold("recall")
     assert (found.threshold, found.current) == (0.2, 0.95)
     assert found.current_value == pytest.approx(evaluated(rows, threshold=0.95)["recall"].mean(), abs=1e-12)
 
 
 def test_nothing_beats_the_current_threshold_where_it_is_as_good_as_any():
-    found = dm.curves(dm.evaluate([1, 0], [0.9, 0.1]), metrics="f1").best_threshold("f1")
+    found = dm.threshold_curves(dm.evaluate([1, 0], [0.9, 0.1]), metrics="f1").best_threshold("f1")
     assert (found.threshold, found.probability_better) == (0.5, 0.0)
     assert "the current threshold 0.5 is the best" in str(found)
 
@@ -143,8 +147,8 @@ def test_a_seed_repeats_the_draws_and_words_name_the_numbers():
     rng = np.random.default_rng(0)
     score = rng.random(3000)
     y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < score)
-    result = dm.evaluate(y, score, label_model=score, threshold=0.9, metrics="f1")
-    curves = dm.curves(result, metrics="f1", thresholds=50, method="gaussian")
+    result = dm.evaluate(y, score, missingness=dm.missing.Fixed(score), threshold=0.9, metrics="f1")
+    curves = dm.threshold_curves(result, metrics="f1", thresholds=50, method="gaussian")
     first, second = (curves.best_threshold("f1", n_resamples=500, rng=1) for _ in range(2))
     assert first == second
     assert first.probability_better > 0.99
@@ -165,7 +169,7 @@ def test_a_seed_repeats_the_draws_and_words_name_the_numbers():
     ],
 )
 def test_bad_questions_say_what_is_wrong(arguments, message):
-    curves = dm.curves(evaluated(problem(0)), metrics=["f1", "prevalence"])
+    curves = dm.threshold_curves(evaluated(problem(0)), metrics=["f1", "prevalence"])
     with pytest.raises(dm.InputError, match=re.escape(message)):
         curves.best_threshold(*arguments)
 
@@ -173,7 +177,7 @@ def test_bad_questions_say_what_is_wrong(arguments, message):
 def test_a_metric_that_is_undefined_everywhere_has_no_best_threshold():
     result = dm.evaluate([0, 0], [0.9, 0.1], metrics="recall", zero_division=math.nan)
     with pytest.raises(dm.InputError, match=r"is undefined \(0/0\) at every threshold"):
-        dm.curves(result, metrics="recall").best_threshold("recall")
+        dm.threshold_curves(result, metrics="recall").best_threshold("recall")
 
 
 def lattice_problem(seed):
@@ -202,7 +206,7 @@ def test_sums_that_differ_by_rounding_are_not_better(seed, name):
     ],
 )
 def test_a_threshold_that_is_better_by_rounding_alone_is_not_chosen(monkeypatch, mean, chosen):
-    curves = dm.curves(evaluated(problem(0), metrics="f1"), metrics="f1", thresholds=[0.2, 0.4, 0.5, 0.8])
+    curves = dm.threshold_curves(evaluated(problem(0), metrics="f1"), metrics="f1", thresholds=[0.2, 0.4, 0.5, 0.8])
     column = np.array(mean)
     swept = Swept(column, column[None], column, column, column, column)
     monkeypatch.setattr(choosing, "sweep", lambda *_: ("exact", [swept]))
@@ -220,7 +224,10 @@ def test_a_target_that_is_just_met_is_met_in_every_unit_of_weight(unit):
         y = (rng.random(60) < (score if target else 0.5)).astype(float)
         y[rng.permutation(60)[:12]] = np.nan
         one, other = (
-            dm.curves(dm.evaluate(y, score, sample_weight=weight, label_model=0.5, metrics=metric), metrics=metric)
+            dm.threshold_curves(
+                dm.evaluate(y, score, sample_weight=weight, missingness=dm.missing.Fixed(0.5), metrics=metric),
+                metrics=metric,
+            )
             for weight in (None, np.full(60, unit))
         )
         assert other.threshold_for({metric: target}).threshold == one.threshold_for({metric: target}).threshold
@@ -235,8 +242,8 @@ def test_the_best_threshold_of_a_sum_of_weights_is_the_same_in_every_unit():
     cost = dm.metrics.ConfusionMetric(name="cost", formula=lambda tp, fp, fn, tn: fp + fn, better="lower")
     found = []
     for unit in (1.0, 2.0**-66):
-        result = dm.evaluate(y, score, sample_weight=np.full(60, unit), label_model=0.5, metrics=cost)
-        found.append(dm.curves(result, metrics=cost).best_threshold("cost"))
+        result = dm.evaluate(y, score, sample_weight=np.full(60, unit), missingness=dm.missing.Fixed(0.5), metrics=cost)
+        found.append(dm.threshold_curves(result, metrics=cost).best_threshold("cost"))
     assert found[0].threshold != 0.5
     assert found[1].threshold == found[0].threshold
     assert found[1].probability_better == pytest.approx(found[0].probability_better)

@@ -16,18 +16,18 @@ LEVELS = (0.5, 0.9, 0.999)
 BENT = ["balanced_accuracy", "mcc", "g_mean", "youden_j"]
 
 
-def evaluation(weighted: bool, label_model: Any = None) -> dm.Evaluation:
+def evaluation(weighted: bool, missingness: Any = None) -> dm.Evaluation:
     """Scores of which few are high, so that high thresholds flag one row, two, three, ..."""
     rng = np.random.default_rng(3)
     n = 600
     score = rng.random(n) ** 4
     label = np.where(rng.random(n) < 0.4, np.nan, rng.random(n) < score)
     weight = rng.lognormal(size=n) if weighted else None
-    model = np.clip(score, 0.02, 0.98) if label_model is None else label_model
+    model = dm.missing.Fixed(np.clip(score, 0.02, 0.98)) if missingness is None else missingness
     with warnings.catch_warnings():
         for kind in (dm.UndefinedMetricWarning, dm.MissingnessWarning):
             warnings.simplefilter("ignore", kind)
-        return dm.evaluate(label, score, sample_weight=weight, label_model=model, metrics="accuracy")
+        return dm.evaluate(label, score, sample_weight=weight, missingness=model, metrics="accuracy")
 
 
 def thresholds_of(result: dm.Evaluation) -> np.ndarray:
@@ -37,18 +37,18 @@ def thresholds_of(result: dm.Evaluation) -> np.ndarray:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("label_model", [None, "calibrated"])
-def test_no_band_leaves_the_sharp_bounds(weighted, label_model):
-    result = evaluation(weighted, label_model)
+@pytest.mark.parametrize("missingness", [None, "by_score"])
+def test_no_band_leaves_the_sharp_bounds(weighted, missingness):
+    result = evaluation(weighted, missingness)
     ratios = [name for name in METRICS if name not in BENT]
     settings: dict[str, Any] = {"method": "gaussian", "confidence_levels": LEVELS}
-    found = dict(dm.curves(result, metrics=ratios, thresholds=thresholds_of(result), **settings))
-    if not weighted or label_model is None:
+    found = dict(dm.threshold_curves(result, metrics=ratios, thresholds=thresholds_of(result), **settings))
+    if not weighted or missingness is None:
         # All thresholds at one node; at many those that flag one row, two, three, four and some, where bands are cut.
         places = result.data.cells.score[-2:] if weighted else thresholds_of(result)
-        if label_model is not None:
+        if missingness is not None:
             places = places[[0, -8, -4, -3, -2, -1]]
-        found |= dm.curves(result, metrics=BENT, thresholds=places, **settings)
+        found |= dm.threshold_curves(result, metrics=BENT, thresholds=places, **settings)
     for name, band in found.items():
         for low, high in band.intervals.values():
             known = np.isfinite(low)
@@ -61,13 +61,15 @@ def test_a_gaussian_that_is_not_cut_leaves_them():
     """The control: there is something to cut."""
     result = evaluation(False)
     top = result.data.with_threshold(float(result.data.cells.score[-2]))
-    law = dm.evaluate(top, method="gaussian", label_model="half", metrics="precision")["precision"]
-    assert law.mean() + 2.0 * law.std() > law.support()[1]
+    distribution = dm.evaluate(top, method="gaussian", missingness=dm.missing.Fixed(0.5), metrics="precision")[
+        "precision"
+    ]
+    assert distribution.mean() + 2.0 * distribution.std() > distribution.support()[1]
 
 
 def test_tables_dicts_and_print_have_the_same_ends():
     result = evaluation(False)
-    curves = dm.curves(result, metrics="precision", thresholds=thresholds_of(result), method="gaussian")
+    curves = dm.threshold_curves(result, metrics="precision", thresholds=thresholds_of(result), method="gaussian")
     frame = curves.to_frame("pandas")
     plain = curves.to_dict()["metrics"]["precision"]
     for i, level in enumerate(curves.confidence_levels):

@@ -1,6 +1,7 @@
 """Bands equal separate calls of `evaluate` at each threshold with the same probabilities of the missing labels."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 import darkmetrics as dm
 from believed import Believed
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantiles
+from darkmetrics.curves import sums
 from darkmetrics.distributions import Mixture, Normal
 from darkmetrics.posterior import Posterior
-from darkmetrics.threshold_curves import sums
 
 NAMES = ["precision", "recall", "f1", "accuracy", "expected_cost(1, 10)", "specificity", "npv", "cohen_kappa"]
 # What the issue asks for; both sides add up the same numbers in another order and search quantiles to 1e-13.
@@ -37,24 +38,24 @@ def assert_equal_evaluate(result, curves, fill):
             warnings.simplefilter("ignore", dm.UndefinedMetricWarning)
             there = dm.evaluate(
                 data,
-                label_model=Believed(result.nodes),
+                missingness=Believed(result.posterior),
                 metrics=list(curves.metrics.values()),
                 method=curves.method,
                 zero_division=fill,
             )
         for name, band in curves.items():
-            law = there[name]
-            expected = [law.mean(), *law.support(), there.labelled_only[name], law.undefined]
+            distribution = there[name]
+            expected = [distribution.mean(), *distribution.support(), there.labeled_only[name], distribution.undefined]
             found = [
                 band.mean[i],
                 band.lowest_possible[i],
                 band.highest_possible[i],
-                band.labelled_only[i],
+                band.labeled_only[i],
                 band.undefined[i],
             ]
             for level, (low, high) in band.intervals.items():
                 # A band stays within the bounds, which a Gaussian may leave.
-                expected += [*np.clip(law.interval(level), *law.support())]
+                expected += [*np.clip(distribution.interval(level), *distribution.support())]
                 found += [low[i], high[i]]
             np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE, err_msg=f"{name} at {threshold}")
 
@@ -71,8 +72,8 @@ def test_bands_equal_evaluate_with_known_probabilities(method, ties, fill):
     y, score, _ = rows(0, 400, ties=ties)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.UndefinedMetricWarning)
-        result = dm.evaluate(y, score, label_model=score, zero_division=fill)
-    curves = dm.curves(result, metrics=[*NAMES, "mcc"], thresholds=thresholds_of(score), method=method)
+        result = dm.evaluate(y, score, missingness=dm.missing.Fixed(score), zero_division=fill)
+    curves = dm.threshold_curves(result, metrics=[*NAMES, "mcc"], thresholds=thresholds_of(score), method=method)
     assert_equal_evaluate(result, curves, fill)
 
 
@@ -80,9 +81,9 @@ def test_bands_equal_evaluate_with_known_probabilities(method, ties, fill):
 def test_bands_equal_evaluate_with_the_default_label_model(method, n):
     y, score, _ = rows(1, n)
     # A few nodes of each reason do, and take less time than the 64 there are by default.
-    result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), metrics="recall")
-    assert len(result.nodes) == 12
-    curves = dm.curves(result, metrics=NAMES[:5], thresholds=thresholds_of(score), method=method)
+    result = dm.evaluate(y, score, missingness=dm.missing.Unknown(n_draws=6), metrics="recall")
+    assert len(result.posterior) == 12
+    curves = dm.threshold_curves(result, metrics=NAMES[:5], thresholds=thresholds_of(score), method=method)
     assert curves.thresholds.size == 20
     assert_equal_evaluate(result, curves, "warn")
 
@@ -90,22 +91,24 @@ def test_bands_equal_evaluate_with_the_default_label_model(method, n):
 def test_bands_of_all_default_nodes_equal_evaluate():
     y, score, _ = rows(1, 1000)
     result = dm.evaluate(y, score, metrics="recall")
-    assert len(result.nodes) == 128
-    assert_equal_evaluate(result, dm.curves(result, metrics="f1", thresholds=[0.1, 0.4], method="gaussian"), "warn")
+    assert len(result.posterior) == 128
+    assert_equal_evaluate(
+        result, dm.threshold_curves(result, metrics="f1", thresholds=[0.1, 0.4], method="gaussian"), "warn"
+    )
 
 
 def test_gaussian_bands_equal_evaluate_with_weights():
     y, score, rng = rows(2, 300, ties=True)
     weight = rng.uniform(0.0, 3.0, 300).round(1)
-    result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), sample_weight=weight, metrics="recall")
-    curves = dm.curves(result, metrics=NAMES, thresholds=thresholds_of(score)[::3], method="gaussian")
+    result = dm.evaluate(y, score, missingness=dm.missing.Unknown(n_draws=6), sample_weight=weight, metrics="recall")
+    curves = dm.threshold_curves(result, metrics=NAMES, thresholds=thresholds_of(score)[::3], method="gaussian")
     assert_equal_evaluate(result, curves, "warn")
 
 
 def test_exact_bands_equal_evaluate_with_weights():
     y, score, rng = rows(3, 30)
-    result = dm.evaluate(y, score, label_model=score, sample_weight=rng.uniform(0.5, 3.0, 30))
-    curves = dm.curves(result, metrics=NAMES, thresholds=thresholds_of(score), method="exact")
+    result = dm.evaluate(y, score, missingness=dm.missing.Fixed(score), sample_weight=rng.uniform(0.5, 3.0, 30))
+    curves = dm.threshold_curves(result, metrics=NAMES, thresholds=thresholds_of(score), method="exact")
     assert_equal_evaluate(result, curves, "warn")
 
 
@@ -114,8 +117,8 @@ def test_exact_bands_equal_evaluate_with_weights():
 @pytest.mark.parametrize("fill", [np.nan, 0, 1])
 def test_bands_equal_evaluate_with_all_labels_and_with_none(missing, method, fill):
     y, score, _ = rows(4, 60, missing=missing)
-    result = dm.evaluate(y, score, label_model=score, zero_division=fill)
-    curves = dm.curves(result, metrics=NAMES, thresholds=thresholds_of(score), method=method)
+    result = dm.evaluate(y, score, missingness=dm.missing.Fixed(score), zero_division=fill)
+    curves = dm.threshold_curves(result, metrics=NAMES, thresholds=thresholds_of(score), method=method)
     assert_equal_evaluate(result, curves, fill)
 
 
@@ -129,8 +132,8 @@ def test_gaussian_bands_equal_evaluate_where_nodes_are_sure_of_some_or_all_rows(
     p[1] = rng.integers(0, 2, missing)
     for chosen in (slice(None), [0, 1], [1], [0]):
         weight = np.full(len(p[chosen]), 1.0 / len(p[chosen]))
-        result = dm.evaluate(y, score, label_model=Believed(Posterior(weight, p[chosen])), zero_division=fill)
-        curves = dm.curves(result, metrics=NAMES, thresholds=thresholds_of(score), method="gaussian")
+        result = dm.evaluate(y, score, missingness=Believed(Posterior(weight, p[chosen])), zero_division=fill)
+        curves = dm.threshold_curves(result, metrics=NAMES, thresholds=thresholds_of(score), method="gaussian")
         assert_equal_evaluate(result, curves, fill)
 
 
@@ -139,27 +142,34 @@ def test_gaussian_bands_equal_evaluate_where_nodes_are_sure_of_some_or_all_rows(
 def test_drawn_bands_are_near_evaluate(learned, weighted):
     y, score, rng = rows(9, 3000)
     weight = rng.lognormal(size=3000) if weighted else None
-    settings = {} if learned else {"label_model": score}
+    settings: dict[str, Any] = {} if learned else {"missingness": dm.missing.Fixed(score)}
     result = dm.evaluate(y, score, sample_weight=weight, metrics="recall", **settings)
     thresholds = np.quantile(score, [0.0, 0.02, 0.1, 0.5, 0.9, 0.99, 0.999])
     names = ["precision", "recall", "f1", "accuracy", "mcc", "balanced_accuracy", "npv"]
-    curves = dm.curves(result, metrics=names, thresholds=thresholds, method="monte_carlo")
+    curves = dm.threshold_curves(result, metrics=names, thresholds=thresholds, method="monte_carlo")
     for i, threshold in enumerate(thresholds.tolist()):
         single = dm.evaluate(
-            result.data.with_threshold(threshold), label_model=Believed(result.nodes), metrics=names, zero_division=0
+            result.data.with_threshold(threshold),
+            missingness=Believed(result.posterior),
+            metrics=names,
+            zero_division=0,
         )
         for name, band in curves.items():
-            law = single[name]
-            assert band.undefined[i] == pytest.approx(law.undefined, abs=0.005)
-            if law.std() < 1e-9:
-                assert band.mean[i] == pytest.approx(law.mean(), abs=1e-9)
+            distribution = single[name]
+            assert band.undefined[i] == pytest.approx(distribution.undefined, abs=0.005)
+            if distribution.std() < 1e-9:
+                assert band.mean[i] == pytest.approx(distribution.mean(), abs=1e-9)
                 continue
-            assert band.mean[i] == pytest.approx(law.mean(), abs=0.03 * law.std())
+            assert band.mean[i] == pytest.approx(distribution.mean(), abs=0.03 * distribution.std())
             for level, ends in band.intervals.items():
                 for end, q in zip((end[i] for end in ends), (0.5 - level / 2, 0.5 + level / 2), strict=True):
                     # The cdf jumps over q within rounding of the value; both sides are drawn where few rows decide.
                     room = 1e-9 * max(1.0, abs(end))
-                    assert law.cdf(end - room) - 0.02 <= q <= law.cdf(end + room) + 0.02, (name, threshold, level)
+                    assert distribution.cdf(end - room) - 0.02 <= q <= distribution.cdf(end + room) + 0.02, (
+                        name,
+                        threshold,
+                        level,
+                    )
 
 
 def test_a_denominator_that_changes_its_sign_takes_each_threshold_by_itself():
@@ -167,18 +177,18 @@ def test_a_denominator_that_changes_its_sign_takes_each_threshold_by_itself():
     odd = dm.metrics.ConfusionMetric(
         name="odd", formula=(dm.metrics.TP + dm.metrics.FN) / (dm.metrics.TP + -1.0 * dm.metrics.FP)
     )
-    result = dm.evaluate(y, score, label_model=score, metrics=odd, zero_division=np.nan)
-    curves = dm.curves(result, metrics=odd, thresholds=[0.05, 0.3, 0.9], method="gaussian")
+    result = dm.evaluate(y, score, missingness=dm.missing.Fixed(score), metrics=odd, zero_division=np.nan)
+    curves = dm.threshold_curves(result, metrics=odd, thresholds=[0.05, 0.3, 0.9], method="gaussian")
     assert_equal_evaluate(result, curves, np.nan)
 
 
 def test_bands_do_not_depend_on_how_thresholds_are_split_into_ranges(monkeypatch):
     y, score, rng = rows(7, 300)
     weight = rng.uniform(0.5, 2.0, 300)
-    result = dm.evaluate(y, score, label_model=dm.label_models.Auto(n_nodes=6), sample_weight=weight, metrics="recall")
-    whole = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
-    monkeypatch.setattr(sums, "_MAX_NUMBERS", 5 * len(result.nodes))
-    parts = dm.curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
+    result = dm.evaluate(y, score, missingness=dm.missing.Unknown(n_draws=6), sample_weight=weight, metrics="recall")
+    whole = dm.threshold_curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
+    monkeypatch.setattr(sums, "_MAX_NUMBERS", 5 * len(result.posterior))
+    parts = dm.threshold_curves(result, thresholds="all", method="gaussian").to_dict()["metrics"]
     for name in whole:
         for column in ("mean", "lowest_possible", "highest_possible"):
             np.testing.assert_allclose(
@@ -192,9 +202,12 @@ def test_far_above_most_rows_sums_keep_their_digits():
     p = rng.random(100_003)
     score = np.append(np.linspace(0.0, 0.8, 100_000), [0.9, 0.91, 0.92])
     result = dm.evaluate(
-        np.append(np.full(100_003, np.nan), 1.0), np.append(score, 0.95), label_model=p, threshold=0.85
+        np.append(np.full(100_003, np.nan), 1.0),
+        np.append(score, 0.95),
+        missingness=dm.missing.Fixed(p),
+        threshold=0.85,
     )
-    band = dm.curves(result, metrics="precision", thresholds=[0.85], method="gaussian")["precision"]
+    band = dm.threshold_curves(result, metrics="precision", thresholds=[0.85], method="gaussian")["precision"]
     assert band.mean[0] == pytest.approx((1.0 + p[-3:].sum()) / 4.0, abs=1e-15)
 
 
@@ -209,8 +222,8 @@ def test_quantiles_of_many_mixtures_equal_those_of_one(data):
     q = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     found = normal_mixture_quantiles(q, weight, mean, sd)
     for j in range(size):
-        laws = [Normal(loc=float(m), scale=float(s)) for m, s in zip(mean[:, j], sd[:, j], strict=True)]
-        expected = Mixture(components=laws, weight=weight[:, j]).ppf(q)
+        distributions = [Normal(loc=float(m), scale=float(s)) for m, s in zip(mean[:, j], sd[:, j], strict=True)]
+        expected = Mixture(components=distributions, weight=weight[:, j]).ppf(q)
         # Between far-apart components the cdf is flat, and where it is below 1e-9 a quantile is not determined better.
         np.testing.assert_allclose(found[:, j], expected, rtol=0, atol=1e-9 * max(1.0, np.abs(mean).max()))
 
@@ -224,7 +237,7 @@ def test_a_component_of_any_width_leaves_quantiles_their_digits(found_by, wide):
     if found_by == "curves":
         found = normal_mixture_quantiles(q, *(part[:, None] for part in (weight, mean, sd)))[:, 0]
     else:
-        laws = [Normal(loc=float(m), scale=float(s)) for m, s in zip(mean, sd, strict=True)]
-        found = Mixture(components=laws, weight=weight).ppf(q)
+        distributions = [Normal(loc=float(m), scale=float(s)) for m, s in zip(mean, sd, strict=True)]
+        found = Mixture(components=distributions, weight=weight).ppf(q)
     # A value is known to 1e-13, of which the narrowest spread makes 1e-9 of a level.
     np.testing.assert_allclose(scipy.stats.norm.cdf(found[:, None], mean, sd) @ weight, q, rtol=0.0, atol=1e-9)

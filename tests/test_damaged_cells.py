@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
 from darkmetrics.files import readers
 
@@ -24,7 +25,9 @@ def exact():
     rng = np.random.default_rng(0)
     score = rng.choice([0.1, 0.25, 0.4, 0.6, 0.75, 0.9], 60)
     y = np.where(rng.random(60) < 0.4, np.nan, rng.integers(0, 2, 60))
-    return EvaluationSet(y, score, sample_weight=rng.choice([1.0, 2.5], 60), probability=rng.choice([0.2, 0.7], 60))
+    return EvaluationSet(
+        y, score, sample_weight=rng.choice([1.0, 2.5], 60), missingness=dm.missing.Fixed(rng.choice([0.2, 0.7], 60))
+    )
 
 
 def plain():
@@ -36,7 +39,7 @@ def plain():
 def bucketed():
     rng = np.random.default_rng(2)
     y = np.where(rng.random(400) < 0.4, np.nan, rng.integers(0, 2, 400))
-    return EvaluationSet(y, rng.random(400), sample_weight=rng.choice([1.0, 2.5], 400)).coarsened(32)
+    return EvaluationSet(y, rng.random(400), sample_weight=rng.choice([1.0, 2.5], 400)).binned(32)
 
 
 def decided():
@@ -64,7 +67,7 @@ def engine(request, monkeypatch):
 
 def same(data, back):
     """Bit for bit, whatever the integers' width."""
-    if (data.threshold, data.pos_label, data.buckets) != (back.threshold, back.pos_label, back.buckets):
+    if (data.threshold, data.pos_label, data.score_bins) != (back.threshold, back.pos_label, back.score_bins):
         return False
     for name, array in data.cells.arrays().items():
         other = getattr(back.cells, name)

@@ -14,7 +14,7 @@ P = RNG.beta(2, 3, 400)
 Y = np.where(RNG.random(400) < 0.3, np.nan, RNG.random(400) < P)
 SCALES = {"percent": 100 * P, "log odds": np.log(P / (1 - P)), "negative": -5 - P}
 TABLE = pd.DataFrame({"y": Y, "p": 100 * P, "q": 100 * P[::-1], "d": P > 0.4, "k": ["a", "b"] * 200})
-COLUMNS: dict[str, Any] = {"label": "y", "score": "p", "missingness": "random"}
+COLUMNS: dict[str, Any] = {"y_true": "y", "y_score": "p", "missingness": "random"}
 
 
 def messages_of(call, *args, **settings):
@@ -41,11 +41,10 @@ def test_result_keeps_the_warning():
 
 
 ENTRY_POINTS = {
-    "evaluate a table": lambda **said: dm.evaluate(TABLE, **COLUMNS, **said),
-    "evaluate_frame": lambda **said: dm.evaluate_frame(TABLE, **COLUMNS, **said),
-    "evaluate_by": lambda **said: dm.evaluate_by(TABLE, "k", **COLUMNS, **said),
+    "evaluate a table": lambda **said: dm.evaluate(data=TABLE, **COLUMNS, **said),
+    "evaluate_by": lambda **said: dm.evaluate_by(data=TABLE, by="k", **COLUMNS, **said),
     "compare": lambda **said: dm.compare(Y, {"p": 100 * P, "half": P}, missingness="random", **said),
-    "compare_frame": lambda **said: dm.compare_frame(TABLE, label="y", scores=["p", "q"], missingness="random", **said),
+    "compare a table": lambda **said: dm.compare("y", ["p", "q"], data=TABLE, missingness="random", **said),
     "bounds": lambda **said: dm.bounds(Y, 100 * P, **said),
     "evaluate a set": lambda threshold=None, **said: dm.evaluate(
         dm.EvaluationSet(Y, 100 * P, threshold=threshold), missingness="random", **said
@@ -57,7 +56,7 @@ ENTRY_POINTS = {
 def test_entry_points_warn_unless_a_threshold_is_passed_or_not_needed(call):
     name = "of p " if call is ENTRY_POINTS["compare"] else "range"
     assert all(name in message for message in messages_of(call))
-    assert len(messages_of(call)) == (2 if call is ENTRY_POINTS["compare_frame"] else 1)
+    assert len(messages_of(call)) == (2 if call is ENTRY_POINTS["compare a table"] else 1)
     assert not messages_of(call, threshold=50)
     assert not messages_of(call, threshold=0.5)
     assert not messages_of(call, metrics="roc_auc")
@@ -66,12 +65,12 @@ def test_entry_points_warn_unless_a_threshold_is_passed_or_not_needed(call):
 def test_files_warn(tmp_path):
     path = tmp_path / "rows.csv"
     TABLE.to_csv(path, index=False)
-    assert len(messages_of(dm.evaluate_frame, path, **COLUMNS)) == 1
+    assert len(messages_of(dm.evaluate, data=path, **COLUMNS)) == 1
 
 
 def test_predictions_need_no_threshold():
     assert not messages_of(dm.evaluate, Y, 100 * P, y_pred=P > 0.4, missingness="random")
-    assert not messages_of(dm.evaluate_frame, TABLE, decision="d", **COLUMNS)
+    assert not messages_of(dm.evaluate, data=TABLE, y_pred="d", **COLUMNS)
 
 
 @pytest.mark.parametrize("score", [P, np.where(np.arange(400) < 1, 1.0, P)], ids=["inside", "up to 1"])

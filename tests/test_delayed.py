@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness import delay_model
 from darkmetrics.missingness.age_cells import AgeGrid, count_arrivals, find_days, without_calendar
 from darkmetrics.missingness.delay_fit import FittedSetting, compute_label_probability
@@ -33,9 +33,10 @@ def simulate(
     return np.where(known, y, np.nan), score, age, np.where(known, delay, np.nan) if timed else None, y
 
 
-def data_of(rows: tuple[Any, ...], **told: Any) -> dm.EvaluationSet:
+def data_of(rows: tuple[Any, ...], maturity: float | None = None) -> dm.EvaluationSet:
     labels, score, age, delay, _ = rows
-    return dm.EvaluationSet(labels, score, threshold=0.5, age=age, delay=delay, **told)
+    mechanism = dm.missing.Delayed(age=age, delay=delay, maturity=maturity)
+    return dm.EvaluationSet(labels, score, threshold=0.5, missingness=mechanism)
 
 
 def delay_data(data: dm.EvaluationSet) -> DelayData:
@@ -173,7 +174,8 @@ def test_results_do_not_depend_on_the_unit_of_age(unit: str, factor: float) -> N
     rng = np.random.default_rng(0)
     shift = rng.random(age.size) * 0.5  # times of a day, so that ages are whole in no unit
     first, second = (
-        dm.evaluate(labels, score, age=(age + shift) * by, delay=delay * by, **asked) for by in (1.0, factor)
+        dm.evaluate(labels, score, missingness=dm.missing.Delayed(age=(age + shift) * by, delay=delay * by), **asked)
+        for by in (1.0, factor)
     )
     for name in METRICS:
         assert first[name].mean() == pytest.approx(second[name].mean(), abs=0.6 * first[name].std()), unit
@@ -181,9 +183,8 @@ def test_results_do_not_depend_on_the_unit_of_age(unit: str, factor: float) -> N
 
 def is_covered(rows: tuple[Any, ...], reviewed: str | None) -> tuple[list[bool], Any]:
     labels, score, age, delay, y = rows
-    model = LateLabels(reviewed=reviewed)
-    asked: dict[str, Any] = {"threshold": 0.5, "metrics": METRICS, "label_model": model}
-    result = dm.evaluate(labels, score, age=age, delay=delay, **asked)
+    model = Delayed(age=age, delay=delay, reviewed=reviewed)
+    result = dm.evaluate(labels, score, threshold=0.5, metrics=METRICS, missingness=model)
     flagged = score >= 0.5
     precision, recall = y[flagged].mean(), y[flagged].sum() / y.sum()
     truth = {"precision": precision, "recall": recall, "f1": 2.0 * precision * recall / (precision + recall)}
@@ -191,14 +192,14 @@ def is_covered(rows: tuple[Any, ...], reviewed: str | None) -> tuple[list[bool],
     return [ends[name][0] <= truth[name] <= ends[name][1] for name in METRICS], result
 
 
-@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.AssumptionWarning")
 @pytest.mark.parametrize("reviewed", [None, "by_score"])
 def test_rows_reviewed_by_score_and_confirmed_late_are_covered(reviewed: str | None) -> None:
     covered = [is_covered(simulate(seed, low=0.25, high=0.95), reviewed)[0] for seed in range(8)]
     assert np.mean(covered) >= 0.7
 
 
-@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.AssumptionWarning")
 def test_everybody_reviewed_is_not_covered_if_some_never_are() -> None:
     """The negative control of the test above."""
     covered = [is_covered(simulate(seed, low=0.25, high=0.95), "all")[0] for seed in range(4)]
@@ -211,7 +212,7 @@ def test_everybody_reviewed_is_covered(reviewed: str | None) -> None:
     assert np.mean(covered) >= 0.7
 
 
-@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.AssumptionWarning")
 def test_description_tells_who_is_reviewed() -> None:
     by_score = is_covered(simulate(1, low=0.25, high=0.95), None)[1].assumption
     assert "Not stated who is reviewed: all rows (0%) or chosen by score (100%)." in by_score
@@ -223,19 +224,23 @@ def test_description_tells_who_is_reviewed() -> None:
 
 
 def test_weights_of_both_statements_add_up_to_one() -> None:
-    fitted = LateLabels().fit(data_of(simulate(2)))
+    fitted = Delayed().fit(data_of(simulate(2)))
     assert sum(fitted.reviewed.values()) == pytest.approx(1.0)
-    assert LateLabels(reviewed="all").fit(data_of(simulate(2))).reviewed == {"all": 1.0, "by_score": 0.0}
+    assert Delayed(reviewed="all").fit(data_of(simulate(2))).reviewed == {"all": 1.0, "by_score": 0.0}
 
 
 def test_unknown_statement_of_who_is_reviewed_is_refused() -> None:
     with pytest.raises(InputError, match=r"^reviewed: .*'by_scores'.* Did you mean 'by_score'\?"):
-        LateLabels(reviewed="by_scores")
+        Delayed(reviewed="by_scores")
 
 
 def test_delay_with_fractions_arrives_at_the_next_whole_age() -> None:
-    data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.5], age=[4.0, 5.0, 3.0], delay=[3.2, 1.0, None])
-    whole = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.5], age=[4.0, 5.0, 3.0], delay=[4.0, 1.0, None])
+    data = dm.EvaluationSet(
+        [1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Delayed(age=[4.0, 5.0, 3.0], delay=[3.2, 1.0, None])
+    )
+    whole = dm.EvaluationSet(
+        [1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Delayed(age=[4.0, 5.0, 3.0], delay=[4.0, 1.0, None])
+    )
     np.testing.assert_array_equal(data.cells.age, whole.cells.age)
 
 
@@ -243,7 +248,9 @@ def test_delay_with_fractions_arrives_at_the_next_whole_age() -> None:
 def test_rows_of_one_score_and_one_age_are_evaluated(reviewed: str | None) -> None:
     rng = np.random.default_rng(0)
     labels = np.where(rng.random(60) < 0.3, np.nan, rng.random(60) < 0.4)
-    data = dm.EvaluationSet(labels, np.full(60, 0.4), threshold=0.5, age=np.full(60, 7.0))
-    posterior = LateLabels(reviewed=reviewed).nodes(data)
+    data = dm.EvaluationSet(
+        labels, np.full(60, 0.4), threshold=0.5, missingness=dm.missing.Delayed(age=np.full(60, 7.0))
+    )
+    posterior = Delayed(reviewed=reviewed).posterior(data)
     assert posterior.weight.sum() == pytest.approx(1.0)
     assert np.all((posterior.probability > 0.0) & (posterior.probability < 1.0))

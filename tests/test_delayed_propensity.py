@@ -8,10 +8,9 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed, Propensity
 
 METRICS = ("precision", "recall", "f1")
-MODEL = LateLabels(reviewed="propensity")
 
 
 def simulate(seed: int, n: int = 2000) -> dict[str, Any]:
@@ -28,8 +27,9 @@ def simulate(seed: int, n: int = 2000) -> dict[str, Any]:
 
 
 def evaluate(rows: dict[str, Any], **settings: Any) -> Any:
-    columns = {"age": rows["age"], "delay": rows["delay"], "propensity": rows["propensity"]}
-    return dm.evaluate(rows["labels"], rows["score"], metrics=METRICS, **(columns | settings))
+    reviewed = Propensity(rows["propensity"])
+    model = Delayed(**{"age": rows["age"], "delay": rows["delay"], "reviewed": reviewed} | settings)
+    return dm.evaluate(rows["labels"], rows["score"], metrics=METRICS, missingness=model)
 
 
 def is_covered(rows: dict[str, Any], result: Any) -> list[bool]:
@@ -53,50 +53,57 @@ def table_of(rows: dict[str, Any]) -> pd.DataFrame:
     )
 
 
-TIMES: dict[str, Any] = {"scored_at": "scored", "labelled_at": "labeled", "as_of": "2026-04-20"}
+TIMES: dict[str, Any] = {"scored_at": "scored", "labeled_at": "labeled", "as_of": "2026-04-20"}
 
 
 def test_late_labels_cover_with_known_review_rates() -> None:
     covered = []
     for seed in range(6):
         rows = simulate(seed)
-        covered += is_covered(rows, evaluate(rows, label_model=MODEL))
+        covered += is_covered(rows, evaluate(rows))
     assert np.mean(covered) >= 0.7
 
 
-@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.AssumptionWarning")
 def test_late_labels_do_not_cover_with_propensities_of_other_rows() -> None:
     """Negative control: review rates in the reverse order of scores."""
     covered = []
     for seed in range(3):
         rows = simulate(seed)
         wrong = np.where(rows["score"] >= 0.5, 0.25, 0.95)
-        covered += is_covered(rows, evaluate(rows, label_model=MODEL, propensity=wrong))
+        covered += is_covered(rows, evaluate(rows, reviewed=Propensity(wrong)))
     assert np.mean(covered) < 0.5
 
 
-def test_evaluate_uses_propensity_next_to_age_without_a_label_model() -> None:
+def test_evaluate_uses_age_and_propensity_of_a_set_without_a_mechanism() -> None:
     rows = simulate(1, 800)
-    stated, default = evaluate(rows, label_model=MODEL), evaluate(rows)
+    model = Delayed(age=rows["age"], delay=rows["delay"], reviewed=Propensity(rows["propensity"]))
+    data = dm.EvaluationSet(rows["labels"], rows["score"], missingness=model)
+    stated, default = evaluate(rows), dm.evaluate(data, metrics=METRICS)
     assert stated["recall"].mean() == default["recall"].mean()
     assert "Each row is reviewed with the probability passed" in default.assumption
 
 
-def test_evaluate_frame_and_evaluate_by_use_propensity_next_to_times() -> None:
+def test_evaluate_and_evaluate_by_use_propensity_next_to_times_of_a_table() -> None:
     rows = simulate(2, 800)
-    settings: dict[str, Any] = {"label": "y", "score": "p", "propensity": "pi", "metrics": "recall", **TIMES}
+    model = Delayed(**TIMES, reviewed=Propensity("pi"))
+    settings: dict[str, Any] = {"y_true": "y", "y_score": "p", "metrics": "recall", "missingness": model}
     table = table_of(rows)
     days = rows["age"].astype("timedelta64[D]"), rows["delay"].astype("timedelta64[D]")
     expected = evaluate(rows, age=days[0], delay=days[1])["recall"].mean()
-    assert dm.evaluate_frame(table, **settings)["recall"].mean() == pytest.approx(expected, rel=1e-9)
-    groups = dm.evaluate_by(table, "segment", **settings)
+    assert dm.evaluate(data=table, **settings)["recall"].mean() == pytest.approx(expected, rel=1e-9)
+    groups = dm.evaluate_by(data=table, by="segment", **settings)
     assert all("with the probability passed" in groups[key].assumption for key in groups)
     assert "with the probability passed" in groups.total.assumption
 
 
 def test_stored_set_keeps_propensity_of_late_row_without_label(tmp_path: Any) -> None:
     rows = simulate(3, 200)
-    data = dm.EvaluationSet(rows["labels"], rows["score"], age=rows["age"], propensity=np.ones(200))
+    data = dm.EvaluationSet(
+        rows["labels"],
+        rows["score"],
+        missingness=dm.missing.Delayed(age=rows["age"], reviewed=dm.missing.Propensity(np.ones(200))),
+    )
     assert data.n_missing > 0
     stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "rows.parquet"))
     np.testing.assert_array_equal(stored.cells.propensity, data.cells.propensity)
@@ -104,16 +111,12 @@ def test_stored_set_keeps_propensity_of_late_row_without_label(tmp_path: Any) ->
 
 def test_late_labels_with_propensity_need_propensities() -> None:
     rows = simulate(4, 200)
-    with pytest.raises(InputError, match=r"^propensity: none with these rows \(LateLabels\)\."):
-        evaluate(rows, propensity=None, label_model=MODEL)
-
-
-def test_late_labels_without_propensity_refuse_propensities() -> None:
-    with pytest.raises(InputError, match=r"^propensity: LateLabels\(reviewed='all'\) does not use it\."):
-        evaluate(simulate(5, 200), label_model=LateLabels(reviewed="all"))
+    with pytest.raises(InputError, match=r"^propensity: none with these rows \(Delayed\)\."):
+        evaluate(rows, reviewed=Propensity())
 
 
 def test_late_labels_accept_many_different_propensities() -> None:
     rows = simulate(6, 400)
-    result = evaluate(rows, propensity=np.clip(rows["propensity"] * (0.9 + 0.1 * rows["score"]), 0.01, 0.99))
+    propensity = np.clip(rows["propensity"] * (0.9 + 0.1 * rows["score"]), 0.01, 0.99)
+    result = evaluate(rows, reviewed=Propensity(propensity))
     assert 0.0 < result["recall"].mean() < 1.0

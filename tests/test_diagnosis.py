@@ -210,20 +210,22 @@ def test_drift_and_missing_by_label_contradict_the_reference(scenario):
 def diagnosed(scenario, *, reference=False, n_rows=1000):
     (sample,) = scenario.samples(1, n_rows=n_rows, n_reference=500)
     reference = sample.reference if reference else None
-    return diagnose(sample.y, sample.score, reference=reference, metrics=FEW_METRICS)
+    return diagnose(sample.y, sample.score, missingness=dm.missing.Unknown(reference=reference), metrics=FEW_METRICS)
 
 
 def test_reasons_are_those_of_the_label_models():
     (sample,) = BY_LABEL.samples(1, n_rows=1000)
     data = dm.EvaluationSet(sample.y, sample.score)
     found = diagnosis_of(data)
-    for name, model in (("by score", dm.label_models.Calibrated()), ("by label", dm.label_models.LabelShift())):
-        laws = dm.evaluate(data, label_model=model)
-        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.nodes(data)))
+    for name, model in (("by score", dm.missing.ByScore()), ("by label", dm.missing.ByLabel())):
+        distributions = dm.evaluate(data, missingness=model)
+        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.posterior(data)))
         for metric, estimate in found.reasons[name].metrics.items():
             # The same law found twice; orders of summation do not differ.
-            assert estimate == pytest.approx((laws[metric].mean(), *laws[metric].interval(0.9)), rel=1e-12)
-        assert found.labelled_only == dict(laws.labelled_only)
+            assert estimate == pytest.approx(
+                (distributions[metric].mean(), *distributions[metric].interval(0.9)), rel=1e-12
+            )
+        assert found.labeled_only == dict(distributions.labeled_only)
 
 
 def test_reference_rows_add_the_third_reason():
@@ -231,11 +233,11 @@ def test_reference_rows_add_the_third_reason():
     assert list(diagnosed(BY_BOTH, reference=True).reasons) == ["by score", "by label", "by score and label"]
 
 
-def test_reliability_tables_count_every_labelled_row_once():
+def test_reliability_tables_count_every_labeled_row_once():
     found = diagnosed(RANDOM)
     for check in (found.calibration, found.raw_scores):
         assert check is not None
-        assert sum(b.rows for b in check.table) == found.counts["labelled"]
+        assert sum(b.rows for b in check.table) == found.counts["labeled"]
         assert sum(b.rows * b.positive for b in check.table) == pytest.approx(found.counts["positive"], abs=1e-9)
         assert all(b.low <= b.high for b in check.table)
         assert all(a.high < b.low for a, b in zip(check.table[:-1], check.table[1:], strict=True))
@@ -266,8 +268,11 @@ def test_the_page_names_every_key_of_to_dict():
 
 def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
     (sample,) = BY_LABEL.samples(1, n_rows=300)
-    arrays = diagnose(sample.y, sample.score, threshold=0.4, reference=sample.reference)
-    ready = diagnose(dm.EvaluationSet(sample.y, sample.score, threshold=0.4), reference=sample.reference)
+    arrays = diagnose(sample.y, sample.score, threshold=0.4, missingness=dm.missing.Unknown(reference=sample.reference))
+    ready = diagnose(
+        dm.EvaluationSet(sample.y, sample.score, threshold=0.4),
+        missingness=dm.missing.Unknown(reference=sample.reference),
+    )
     assert arrays.to_dict() == ready.to_dict()
 
 
@@ -275,7 +280,7 @@ def test_a_ready_set_takes_no_further_data():
     data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7])
     with pytest.raises(dm.InputError, match=r"^y_score: an EvaluationSet already fixes it"):
         diagnose(data, [0.9, 0.2, 0.7])
-    with pytest.raises(dm.InputError, match=r"^threshold: 0\.3, but the EvaluationSet was decided at 0\.5"):
+    with pytest.raises(dm.InputError, match=r"^threshold: 0\.3, but the EvaluationSet has 0\.5"):
         diagnose(data, threshold=0.3)
     with pytest.raises(dm.InputError, match=r"^y_score: missing"):
         diagnose([1, 0, None])
@@ -295,7 +300,13 @@ def test_missingness_is_named(scenario, word):
 
 def test_the_verdict_names_both_reasons_and_what_to_state():
     words = diagnosed(BY_LABEL).verdict
-    for text in ("by score", "by label", "missingness='by_label'", "reference=", "moves most"):
+    for text in (
+        "by score",
+        "by label",
+        "missingness='by_label'",
+        "dm.missing.Reference(labels, scores)",
+        "moves most",
+    ):
         assert text in words
 
 
@@ -329,8 +340,8 @@ def test_the_size_of_a_difference_is_put_into_words(shift, words):
 
 def test_a_difference_too_small_to_matter_is_none():
     # A million rows show a difference that no one would act on.
-    labelled, missing = np.array([250_000.0, 250_000.0]), np.array([248_000.0, 252_000.0])
-    found = compared(labelled, missing)
+    labeled, missing = np.array([250_000.0, 250_000.0]), np.array([248_000.0, 252_000.0])
+    found = compared(labeled, missing)
     assert found.p_location < 0.001
     y = np.repeat([0.0, 0.0, np.nan, np.nan], [250_000, 250_000, 248_000, 252_000])
     score = np.repeat([0.2, 0.8, 0.2, 0.8], [250_000, 250_000, 248_000, 252_000])
@@ -348,7 +359,7 @@ def test_a_verdict_has_three_to_five_sentences(scenario, reference):
 
 def test_repr_is_one_line_and_html_is_escaped():
     found = diagnose([1, 0, None], [0.9, 0.2, 0.7], metrics=FEW_METRICS)
-    assert repr(found) == "<Diagnosis of 3 rows: 2 labelled, 1 missing (33.3%): cannot be told>"
+    assert repr(found) == "<Diagnosis of 3 rows: 2 labeled, 1 missing (33.3%): cannot be told>"
     metric = dm.metrics.ConfusionMetric(name="<b>", formula=lambda tp, fp, fn, tn: tp / (tp + fp))
     page = diagnose([1, 0, None], [0.9, 0.2, 0.7], metrics=metric)._repr_html_()
     assert "<b>" not in page
@@ -365,34 +376,34 @@ GONE = np.isnan(PARTLY)
 
 EDGES = {
     "no missing rows": ({"y_true": LABEL, "y_score": SCORE}, "no missing labels"),
-    "no labelled rows": ({"y_true": np.full(50, np.nan), "y_score": SCORE[:50]}, "cannot be told"),
-    "no labelled rows, reference": (
-        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "reference": (LABEL, SCORE)},
+    "no labeled rows": ({"y_true": np.full(50, np.nan), "y_score": SCORE[:50]}, "cannot be told"),
+    "no labeled rows, reference": (
+        {"y_true": np.full(50, np.nan), "y_score": SCORE[:50], "missingness": dm.missing.Reference(LABEL, SCORE)},
         "cannot be told",
     ),
     "only positives": ({"y_true": np.where(PARTLY == 0, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
     "only negatives": ({"y_true": np.where(PARTLY == 1, np.nan, PARTLY), "y_score": SCORE}, "by score or by label"),
     "constant scores": ({"y_true": PARTLY, "y_score": np.full(120, 0.3)}, "cannot be told"),
     "two scores": ({"y_true": PARTLY, "y_score": (SCORE > 0.5).astype(float)}, "no difference in scores"),
-    "one labelled row": ({"y_true": [1], "y_score": [0.4]}, "no missing labels"),
+    "one labeled row": ({"y_true": [1], "y_score": [0.4]}, "no missing labels"),
     "one missing row": ({"y_true": [None], "y_score": [0.4]}, "cannot be told"),
     "three rows": ({"y_true": [1, 0, None], "y_score": [0.4, 0.2, 0.7]}, "cannot be told"),
     "missing rows without weight": (
         {"y_true": PARTLY, "y_score": SCORE, "sample_weight": np.where(GONE, 0.0, 1.0)},
         "no difference in scores",
     ),
-    "labelled rows without weight": (
+    "labeled rows without weight": (
         {"y_true": PARTLY, "y_score": SCORE, "sample_weight": np.where(GONE, 1.0, 0.0)},
         "no difference in scores",
     ),
     "scores no probabilities": ({"y_true": PARTLY, "y_score": 10 * SCORE - 3}, "no difference in scores"),
     "separated classes": ({"y_true": np.where(GONE, np.nan, SCORE > 0.5), "y_score": SCORE}, "no difference in scores"),
     "reference of one row": (
-        {"y_true": PARTLY, "y_score": SCORE, "reference": ([1], [0.5])},
+        {"y_true": PARTLY, "y_score": SCORE, "missingness": dm.missing.Reference([1], [0.5])},
         "no difference in scores",
     ),
     "reference on another scale": (
-        {"y_true": PARTLY, "y_score": SCORE, "reference": (LABEL, 9 * SCORE - 2)},
+        {"y_true": PARTLY, "y_score": SCORE, "missingness": dm.missing.Reference(LABEL, 9 * SCORE - 2)},
         "no difference in scores",
     ),
 }
@@ -436,7 +447,7 @@ def test_a_clear_misfit_is_a_warning_of_evaluate():
     score = rng.random(3000)
     y = (rng.random(3000) < 0.5 + 0.4 * np.sin(50.0 * score)).astype(float)
     y_true = np.where(rng.random(3000) < 0.3, np.nan, y)
-    with pytest.warns(dm.CalibrationWarning, match="the calibration curve does not fit the labelled rows") as caught:
+    with pytest.warns(dm.CalibrationWarning, match="the calibration curve does not fit the labeled rows") as caught:
         result = dm.evaluate(y_true, score, missingness="random", metrics="accuracy")
     assert caught[0].filename == __file__
     assert [warned.category for warned in result.warnings] == ["CalibrationWarning"]

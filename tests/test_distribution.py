@@ -42,7 +42,9 @@ def evaluated(metric, method="exact", n=300, rng=1, **options):
     y = (source.random(n) < score).astype(float)
     y[source.random(n) < 0.4] = np.nan
     chance = np.clip(score + 0.05 * source.normal(size=n), 0.0, 1.0)
-    result = dm.evaluate(y, score, label_model=chance, metrics=metric, method=method, rng=rng, **options)
+    result = dm.evaluate(
+        y, score, missingness=dm.missing.Fixed(chance), metrics=metric, method=method, rng=rng, **options
+    )
     return next(iter(result.values()))
 
 
@@ -86,7 +88,9 @@ LAWS: dict[str, Callable[[], Any]] = {
     "sampled F1": lambda: evaluated("f1", "monte_carlo"),
     "sampled average precision": lambda: evaluated("average_precision", "monte_carlo"),
     "Gaussian accuracy": lambda: evaluated("accuracy", "gaussian"),
-    "no label missing": lambda: next(iter(dm.evaluate([1, 0, 1], [0.9, 0.2, 0.4], label_model="half").values())),
+    "no label missing": lambda: next(
+        iter(dm.evaluate([1, 0, 1], [0.9, 0.2, 0.4], missingness=dm.missing.Fixed(0.5)).values())
+    ),
 }
 
 
@@ -100,90 +104,90 @@ def law_named(name):
 LEVELS = np.array([1e-6, 0.001, 0.05, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.7, 0.9, 0.95, 0.999, 1.0 - 1e-6])
 
 
-def places(law, number=101):
+def places(distribution, number=101):
     """An even grid over all but a millionth of the law and a little beyond, and some quantiles themselves."""
-    low, high = float(law.ppf(1e-9)), float(law.ppf(1.0 - 1e-9))
+    low, high = float(distribution.ppf(1e-9)), float(distribution.ppf(1.0 - 1e-9))
     pad = 0.1 * (high - low) + 0.01
-    return np.sort(np.concatenate([np.linspace(low - pad, high + pad, number), law.ppf(LEVELS)]))
+    return np.sort(np.concatenate([np.linspace(low - pad, high + pad, number), distribution.ppf(LEVELS)]))
 
 
-def check_cdf_is_monotone_from_0_to_1(law):
-    level = law.cdf(places(law))
+def check_cdf_is_monotone_from_0_to_1(distribution):
+    level = distribution.cdf(places(distribution))
     assert np.all(np.diff(level) >= -1e-15)
     assert np.all((level >= 0.0) & (level <= 1.0))
     assert level[0] <= 1e-9
     assert level[-1] >= 1.0 - 1e-9
 
 
-def check_cdf_of_infinity_is_0_or_1(law):
-    assert law.cdf(-np.inf) == 0.0
-    assert law.cdf(np.inf) == pytest.approx(1.0, abs=1e-12)
+def check_cdf_of_infinity_is_0_or_1(distribution):
+    assert distribution.cdf(-np.inf) == 0.0
+    assert distribution.cdf(np.inf) == pytest.approx(1.0, abs=1e-12)
 
 
-def check_cdf_is_right_continuous(law):
-    t = law.ppf(LEVELS)
+def check_cdf_is_right_continuous(distribution):
+    t = distribution.ppf(LEVELS)
     # A step of 1e-12 to the right crosses no atom of these laws and little density.
-    np.testing.assert_allclose(law.cdf(t + 1e-12), law.cdf(t), rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(distribution.cdf(t + 1e-12), distribution.cdf(t), rtol=0.0, atol=1e-9)
 
 
-def check_sf_is_one_minus_cdf(law):
-    t = places(law)
-    np.testing.assert_allclose(law.sf(t), 1.0 - law.cdf(t), rtol=0.0, atol=1e-14)
+def check_sf_is_one_minus_cdf(distribution):
+    t = places(distribution)
+    np.testing.assert_allclose(distribution.sf(t), 1.0 - distribution.cdf(t), rtol=0.0, atol=1e-14)
 
 
-def check_ppf_is_the_generalised_inverse_of_cdf(law):
-    quantile = law.ppf(LEVELS)
+def check_ppf_is_the_generalised_inverse_of_cdf(distribution):
+    quantile = distribution.ppf(LEVELS)
     assert np.all(np.diff(quantile) >= 0.0)
     # At the quantile the cdf has reached the level; any amount below, here 1e-9, it has not.
-    assert np.all(law.cdf(quantile) >= LEVELS - 1e-12)
-    assert np.all(law.cdf(quantile - 1e-9) < LEVELS)
+    assert np.all(distribution.cdf(quantile) >= LEVELS - 1e-12)
+    assert np.all(distribution.cdf(quantile - 1e-9) < LEVELS)
 
 
-def check_ppf_of_cdf_goes_back_to_the_atom(law):
-    quantile = law.ppf(LEVELS)
-    level = law.cdf(quantile)
+def check_ppf_of_cdf_goes_back_to_the_atom(distribution):
+    quantile = distribution.ppf(LEVELS)
+    level = distribution.cdf(quantile)
     inside = level < 1.0  # the quantile of 1 is the best case, which the last atom need not be
-    assert np.all(law.ppf(level[inside]) <= quantile[inside] + 1e-9)
+    assert np.all(distribution.ppf(level[inside]) <= quantile[inside] + 1e-9)
 
 
-def check_quantiles_of_0_and_1_are_the_support(law):
-    assert law.ppf([0.0, 1.0]).tolist() == list(law.support())
+def check_quantiles_of_0_and_1_are_the_support(distribution):
+    assert distribution.ppf([0.0, 1.0]).tolist() == list(distribution.support())
 
 
-def check_median_is_the_half_quantile(law):
-    assert law.median() == law.ppf(0.5)
+def check_median_is_the_half_quantile(distribution):
+    assert distribution.median() == distribution.ppf(0.5)
 
 
-def check_intervals_are_equal_tailed_and_nested(law):
-    before = (law.median(), law.median())
+def check_intervals_are_equal_tailed_and_nested(distribution):
+    before = (distribution.median(), distribution.median())
     for confidence in (0.1, 0.5, 0.9, 0.99):
-        low, high = law.interval(confidence)
+        low, high = distribution.interval(confidence)
         tail = 0.5 * (1.0 - confidence)
-        np.testing.assert_allclose([low, high], law.ppf([tail, 1.0 - tail]), rtol=0.0, atol=1e-9)
+        np.testing.assert_allclose([low, high], distribution.ppf([tail, 1.0 - tail]), rtol=0.0, atol=1e-9)
         assert low <= before[0]
         assert high >= before[1]
         # What lies outside has at most the two tails; 1e-9 to be on either side of an atom at an end.
-        assert law.cdf(high + 1e-9) - law.cdf(low - 1e-9) >= confidence - 1e-9
+        assert distribution.cdf(high + 1e-9) - distribution.cdf(low - 1e-9) >= confidence - 1e-9
         before = (low, high)
 
 
-def check_interval_is_90_percent_unless_told(law):
-    if not isinstance(law, dm.MetricDistribution):
+def check_interval_is_90_percent_unless_told(distribution):
+    if not isinstance(distribution, dm.MetricDistribution):
         return  # scipy wants the level
-    assert law.interval() == law.interval(0.9)
+    assert distribution.interval() == distribution.interval(0.9)
 
 
-def moment_bounds(law):
+def moment_bounds(distribution):
     """Bounds on mean and variance from sums below and above the integrals of the cdf."""
     # Each point of a product law is a sum over a window: fewer points, wider bounds.
-    number = 301 if isinstance(law, Mixture) else 2_001
-    low, high = float(law.ppf(1e-12)), float(law.ppf(1.0 - 1e-12))
+    number = 301 if isinstance(distribution, Mixture) else 2_001
+    low, high = float(distribution.ppf(1e-12)), float(distribution.ppf(1.0 - 1e-12))
     pad = 1e-6 * max(1.0, high - low)
     t = np.linspace(low - pad, high + pad, number)
-    level, step = law.cdf(t), np.diff(t)
+    level, step = distribution.cdf(t), np.diff(t)
     # E X = t_0 + integral of 1 - F.
     mean = [t[0] + float(step @ (1.0 - level[1:])), t[0] + float(step @ (1.0 - level[:-1]))]
-    centre = law.mean()
+    centre = distribution.mean()
     # E (X - c)^2 = integral of 2 (t - c) (1 - F) above c plus integral of 2 (c - t) F below c.
     near, far = np.sort(np.abs(np.stack([t[1:], t[:-1]]) - centre), axis=0)
     near = np.where((t[1:] > centre) & (t[:-1] < centre), 0.0, near)
@@ -193,53 +197,57 @@ def moment_bounds(law):
     return mean, second
 
 
-def check_mean_and_variance_are_those_of_the_cdf(law):
-    (mean_low, mean_high), (var_low, var_high) = moment_bounds(law)
+def check_mean_and_variance_are_those_of_the_cdf(distribution):
+    (mean_low, mean_high), (var_low, var_high) = moment_bounds(distribution)
     # The bounds leave out tails of 1e-12 and are sums of 2,000 rounded terms.
-    assert mean_low - 1e-9 <= law.mean() <= mean_high + 1e-9
-    assert var_low - 1e-9 <= law.var() <= var_high + 1e-9
+    assert mean_low - 1e-9 <= distribution.mean() <= mean_high + 1e-9
+    assert var_low - 1e-9 <= distribution.var() <= var_high + 1e-9
 
 
-def check_std_is_the_root_of_the_variance(law):
-    assert law.std() == pytest.approx(np.sqrt(law.var()), rel=1e-12)
+def check_std_is_the_root_of_the_variance(distribution):
+    assert distribution.std() == pytest.approx(np.sqrt(distribution.var()), rel=1e-12)
 
 
-def check_support_encloses_the_law(law):
-    low, high = law.support()
+def check_support_encloses_the_law(distribution):
+    low, high = distribution.support()
     # A sum of many products is 0 or 1 up to rounding.
-    assert law.cdf(low - 1e-9) <= 1e-12
-    assert law.cdf(high + 1e-9) >= 1.0 - 1e-12
-    assert np.all((law.ppf(LEVELS) >= low - 1e-12) & (law.ppf(LEVELS) <= high + 1e-12))
+    assert distribution.cdf(low - 1e-9) <= 1e-12
+    assert distribution.cdf(high + 1e-9) >= 1.0 - 1e-12
+    assert np.all((distribution.ppf(LEVELS) >= low - 1e-12) & (distribution.ppf(LEVELS) <= high + 1e-12))
 
 
-def check_rvs_repeat_with_the_seed(law):
-    assert np.array_equal(law.rvs(7, 3), law.rvs(7, 3))
-    assert np.array_equal(law.rvs(7, np.random.default_rng(3)), law.rvs(7, np.random.default_rng(3)))
-    if law.std() > 0.0:
-        assert not np.array_equal(law.rvs(15, 3), law.rvs(15, 4))
+def check_rvs_repeat_with_the_seed(distribution):
+    assert np.array_equal(distribution.rvs(7, 3), distribution.rvs(7, 3))
+    assert np.array_equal(distribution.rvs(7, np.random.default_rng(3)), distribution.rvs(7, np.random.default_rng(3)))
+    if distribution.std() > 0.0:
+        assert not np.array_equal(distribution.rvs(15, 3), distribution.rvs(15, 4))
 
 
-def check_rvs_have_the_shape_asked_for(law):
-    assert isinstance(law.rvs(None, 0) if isinstance(law, dm.MetricDistribution) else law.rvs(), float)
-    assert law.rvs(3, 0).shape == (3,)
-    assert law.rvs((2, 3), 0).shape == (2, 3)
+def check_rvs_have_the_shape_asked_for(distribution):
+    assert isinstance(
+        distribution.rvs(None, 0) if isinstance(distribution, dm.MetricDistribution) else distribution.rvs(), float
+    )
+    assert distribution.rvs(3, 0).shape == (3,)
+    assert distribution.rvs((2, 3), 0).shape == (2, 3)
 
 
-def check_rvs_follow_the_cdf(law):
+def check_rvs_follow_the_cdf(distribution):
     # Quantiles of a law of two lattice variables are searched for one by one, so these get a smaller sample.
-    size = 200 if isinstance(law, Mixture) else 4_000
-    draws = np.sort(law.rvs(size, 5))
+    size = 200 if isinstance(distribution, Mixture) else 4_000
+    draws = np.sort(distribution.rvs(size, 5))
     rank = np.arange(1, size + 1) / size
     last = np.append(np.diff(draws) > 1e-9, True)
     first = np.insert(np.diff(draws) > 1e-9, 0, True)
-    at = np.abs(law.cdf(draws[last] + 1e-9) - rank[last]).max()
-    before = np.abs(law.cdf(draws[first] - 1e-9) - (rank[first] - 1.0 / size)).max()
+    at = np.abs(distribution.cdf(draws[last] + 1e-9) - rank[last]).max()
+    before = np.abs(distribution.cdf(draws[first] - 1e-9) - (rank[first] - 1.0 / size)).max()
     # Dvoretzky-Kiefer-Wolfowitz: exceeded with a chance of one in a million.
     assert max(at, before) <= np.sqrt(np.log(2e6) / (2.0 * size))
 
 
-def check_a_number_gives_a_float_and_an_array_its_own_shape(law):
-    functions = [law.cdf, law.sf, law.ppf] + ([law.pit] if hasattr(law, "pit") else [])
+def check_a_number_gives_a_float_and_an_array_its_own_shape(distribution):
+    functions = [distribution.cdf, distribution.sf, distribution.ppf] + (
+        [distribution.pit] if hasattr(distribution, "pit") else []
+    )
     for function in functions:
         assert isinstance(function(0.4), float)
         assert isinstance(function(np.float32(0.5)), float)
@@ -249,26 +257,26 @@ def check_a_number_gives_a_float_and_an_array_its_own_shape(law):
             assert result.shape == shape
             np.testing.assert_array_equal(result, function(0.4))
         np.testing.assert_array_equal(function([0.25, 0.5]), [function(0.25), function(0.5)])
-    assert isinstance(law.mean(), float)
-    assert isinstance(law.std(), float)
-    assert isinstance(law.var(), float)
-    assert isinstance(law.median(), float)
+    assert isinstance(distribution.mean(), float)
+    assert isinstance(distribution.std(), float)
+    assert isinstance(distribution.var(), float)
+    assert isinstance(distribution.median(), float)
 
 
-def check_nan_gives_nan(law):
-    functions = [law.cdf, law.sf] + ([law.pit] if hasattr(law, "pit") else [])
+def check_nan_gives_nan(distribution):
+    functions = [distribution.cdf, distribution.sf] + ([distribution.pit] if hasattr(distribution, "pit") else [])
     for function in functions:
         assert np.isnan(function(np.nan))
         assert np.isnan(function([0.4, np.nan])).tolist() == [False, True]
 
 
-def check_pit_is_the_middle_of_the_jump(law):
-    if not hasattr(law, "pit"):
+def check_pit_is_the_middle_of_the_jump(distribution):
+    if not hasattr(distribution, "pit"):
         return
-    t = law.ppf(LEVELS)
+    t = distribution.ppf(LEVELS)
     # Both sides of the atom; 1e-9 crosses no other one and little density.
-    middle = 0.5 * (law.cdf(t - 1e-9) + law.cdf(t))
-    np.testing.assert_allclose(law.pit(t), middle, rtol=0.0, atol=1e-6)
+    middle = 0.5 * (distribution.cdf(t - 1e-9) + distribution.cdf(t))
+    np.testing.assert_allclose(distribution.pit(t), middle, rtol=0.0, atol=1e-6)
 
 
 BATTERY = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
@@ -370,86 +378,94 @@ def test_a_confidence_level_outside_0_to_1_is_an_error(name, level):
 
 @pytest.mark.parametrize("name", ["Normal", "Discrete", "Tabulated", "Mixture of atoms"])
 def test_levels_0_and_1_are_the_ends(name):
-    law = law_named(name)
-    assert law.ppf(0.0) <= law.ppf(1e-12)
-    assert law.ppf(1.0) >= law.ppf(1.0 - 1e-12)
+    distribution = law_named(name)
+    assert distribution.ppf(0.0) <= distribution.ppf(1e-12)
+    assert distribution.ppf(1.0) >= distribution.ppf(1.0 - 1e-12)
 
 
 def test_undefined_law_has_no_numbers():
-    law = Undefined(undefined=1.0, bounds=Interval(np.nan, np.nan))
-    assert law.undefined == 1.0
+    distribution = Undefined(undefined=1.0, bounds=Interval(np.nan, np.nan))
+    assert distribution.undefined == 1.0
     for number in [
-        law.mean(),
-        law.var(),
-        law.std(),
-        law.median(),
-        law.cdf(0.5),
-        law.sf(0.5),
-        law.pit(0.5),
-        law.ppf(0.5),
+        distribution.mean(),
+        distribution.var(),
+        distribution.std(),
+        distribution.median(),
+        distribution.cdf(0.5),
+        distribution.sf(0.5),
+        distribution.pit(0.5),
+        distribution.ppf(0.5),
     ]:
         assert isinstance(number, float)
         assert np.isnan(number)
-    assert np.isnan(law.interval()).all()
-    assert law.rvs((2, 3), 0).shape == (2, 3)
-    assert np.isnan(law.rvs((2, 3), 0)).all()
-    assert "0/0" in repr(law)
+    assert np.isnan(distribution.interval()).all()
+    assert distribution.rvs((2, 3), 0).shape == (2, 3)
+    assert np.isnan(distribution.rvs((2, 3), 0)).all()
+    assert "0/0" in repr(distribution)
 
 
 def test_undefined_law_is_what_evaluate_returns_when_every_labeling_is_0_by_0():
-    law = dm.evaluate([0, 0, 0], [0.9, 0.2, 0.4], metrics="recall", label_model="half", zero_division=np.nan)["recall"]
-    assert isinstance(law, Undefined)
-    assert law.undefined == 1.0
+    distribution = dm.evaluate(
+        [0, 0, 0], [0.9, 0.2, 0.4], metrics="recall", missingness=dm.missing.Fixed(0.5), zero_division=np.nan
+    )["recall"]
+    assert isinstance(distribution, Undefined)
+    assert distribution.undefined == 1.0
 
 
 def test_undefined_mass_is_kept_and_left_out_of_the_law():
-    law = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), np.nan)
-    assert law.undefined == 0.5
-    assert law.cdf([0.2, 0.8]).tolist() == [0.5, 1.0]
+    distribution = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), np.nan)
+    assert distribution.undefined == 0.5
+    assert distribution.cdf([0.2, 0.8]).tolist() == [0.5, 1.0]
 
 
 def test_undefined_mass_is_filled_when_told():
-    law = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), 0.0)
-    assert law.undefined == 0.5
-    assert law.cdf([0.0, 0.2, 0.8]).tolist() == [0.5, 0.75, 1.0]
+    distribution = Discrete.from_atoms(np.array([0.2, np.nan, 0.8]), np.array([1.0, 2.0, 1.0]), 0.0)
+    assert distribution.undefined == 0.5
+    assert distribution.cdf([0.0, 0.2, 0.8]).tolist() == [0.5, 0.75, 1.0]
 
 
 def test_values_that_differ_by_rounding_are_one_atom():
-    law = Discrete.from_atoms(np.array([0.1 + 0.2, 0.3, 0.7]), np.ones(3), np.nan)
-    assert isinstance(law, Discrete)
-    assert law.atoms.size == 2
-    assert law.cdf(0.3) == law.cdf(0.1 + 0.2) == pytest.approx(2.0 / 3.0, abs=1e-15)
+    distribution = Discrete.from_atoms(np.array([0.1 + 0.2, 0.3, 0.7]), np.ones(3), np.nan)
+    assert isinstance(distribution, Discrete)
+    assert distribution.atoms.size == 2
+    assert distribution.cdf(0.3) == distribution.cdf(0.1 + 0.2) == pytest.approx(2.0 / 3.0, abs=1e-15)
 
 
-def realised(law, size, rng):
+def realised(distribution, size, rng):
     """Values drawn by the definition of the law, not by its own rvs."""
-    return rng.choice(law.atoms, p=law.masses / law.masses.sum(), size=size)
+    return rng.choice(distribution.atoms, p=distribution.masses / distribution.masses.sum(), size=size)
 
 
 def test_mid_pit_of_the_right_law_is_uniform_in_mean_and_nearly_so_in_spread():
-    law = evaluated("recall")
-    pit = law.pit(realised(law, 20_000, np.random.default_rng(8)))
+    distribution = evaluated("recall")
+    pit = distribution.pit(realised(distribution, 20_000, np.random.default_rng(8)))
     # A mid-PIT has mean 1/2 whatever the lattice, and variance (1 - sum of cubed masses) / 12.
-    variance = (1.0 - float((law.masses**3).sum())) / 12.0
+    variance = (1.0 - float((distribution.masses**3).sum())) / 12.0
     assert abs(pit.mean() - 0.5) < 4.0 * np.sqrt(variance / 20_000)
     assert pit.var() == pytest.approx(variance, rel=0.03)
     # Atoms of recall here are far below one percent, so the whole distribution is uniform to that.
     distance = scipy.stats.kstest(pit, "uniform").statistic
-    assert distance < float(law.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
+    assert distance < float(distribution.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
 
 
 @pytest.mark.parametrize("wrong", ["shifted", "too narrow"])
 def test_pit_of_a_wrong_law_is_not_uniform(wrong):
-    law = evaluated("recall")
-    shift, scale = {"shifted": (0.2 * law.std(), 1.0), "too narrow": (0.0, 1.3)}[wrong]
-    truth = law.mean() + shift + scale * (realised(law, 20_000, np.random.default_rng(8)) - law.mean())
-    distance = scipy.stats.kstest(law.pit(truth), "uniform").statistic
-    assert distance > float(law.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
+    distribution = evaluated("recall")
+    shift, scale = {"shifted": (0.2 * distribution.std(), 1.0), "too narrow": (0.0, 1.3)}[wrong]
+    truth = (
+        distribution.mean()
+        + shift
+        + scale * (realised(distribution, 20_000, np.random.default_rng(8)) - distribution.mean())
+    )
+    distance = scipy.stats.kstest(distribution.pit(truth), "uniform").statistic
+    assert distance > float(distribution.masses.max()) + np.sqrt(np.log(2e4) / 40_000)
 
 
 def test_pit_of_a_coin_takes_the_middles():
-    law = Discrete(atoms=np.array([0.0, 1.0]), masses=np.array([0.3, 0.7]))
-    np.testing.assert_allclose(law.pit([-0.5, 0.0, 0.5, 1.0, 1.5]), [0.0, 0.15, 0.3, 0.65, 1.0], rtol=0.0, atol=1e-15)
+    distribution = Discrete(atoms=np.array([0.0, 1.0]), masses=np.array([0.3, 0.7]))
+    np.testing.assert_allclose(
+        distribution.pit([-0.5, 0.0, 0.5, 1.0, 1.5]), [0.0, 0.15, 0.3, 0.65, 1.0], rtol=0.0, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in LAWS if name != "scipy.stats.norm"])
@@ -462,15 +478,19 @@ def test_repr_is_one_line_with_the_mean(name):
 @pytest.mark.parametrize("value", ["a", None, [0.5, "b"], object()], ids=["text", "None", "mixed", "object"])
 @pytest.mark.parametrize("method", ["ppf", "cdf", "sf", "pit"])
 def test_what_is_no_number_is_named(method, value):
-    law = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model="half", metrics="accuracy")["accuracy"]
+    distribution = dm.evaluate(
+        [1, 0, None, None], [0.9, 0.1, 0.8, 0.3], missingness=dm.missing.Fixed(0.5), metrics="accuracy"
+    )["accuracy"]
     with pytest.raises(dm.InputError, match=r"^[qt]: expected a number or an array of numbers, got "):
-        getattr(law, method)(value)
+        getattr(distribution, method)(value)
 
 
 def test_a_level_in_percent_is_understood():
-    law = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model="half", metrics="accuracy")["accuracy"]
+    distribution = dm.evaluate(
+        [1, 0, None, None], [0.9, 0.1, 0.8, 0.3], missingness=dm.missing.Fixed(0.5), metrics="accuracy"
+    )["accuracy"]
     with pytest.raises(dm.InputError, match=r"strictly between 0 and 1\. Give 0\.9 for 90%\."):
-        law.interval(90)
+        distribution.interval(90)
 
 
 # ------------------------------------------------------------------------------- quantiles of laws summed on demand

@@ -18,6 +18,7 @@ from hypothesis import given
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
 from darkmetrics.data.cells import Cells
+from row_values import build_set
 
 NAN = float("nan")
 Y = [1, 0, None, 1, None, 0]
@@ -51,7 +52,7 @@ def in_order(cells: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 def message(*args, **kwargs) -> str:
     with pytest.raises(InputError) as error:
-        EvaluationSet(*args, **kwargs)
+        build_set(*args, **kwargs)
     return str(error.value)
 
 
@@ -78,8 +79,12 @@ def rows(draw, *, weighted=False):
 
 def built(r, **changes) -> EvaluationSet:
     r = {**r, **changes}
-    return EvaluationSet(
-        r["y"], r["score"], y_pred=r["decision"], sample_weight=r["weight"], probability=r["probability"]
+    return build_set(
+        r["y"],
+        r["score"],
+        y_pred=r["decision"],
+        sample_weight=r["weight"],
+        probability=r["probability"],
     )
 
 
@@ -140,7 +145,7 @@ def test_merging_keeps_the_threshold():
 
 
 def test_a_set_without_missing_rows_merges_with_given_probabilities():
-    both = EvaluationSet([1, 0], [0.9, 0.1]) + EvaluationSet([None], [0.5], probability=[0.25])
+    both = EvaluationSet([1, 0], [0.9, 0.1]) + EvaluationSet([None], [0.5], missingness=dm.missing.Fixed([0.25]))
     assert both.cells.probability is not None
     assert dm.evaluate(both, metrics="accuracy")["accuracy"].mean() == pytest.approx((2 + 0.25) / 3)
 
@@ -152,7 +157,7 @@ def test_sets_that_do_not_belong_together_do_not_merge():
     with pytest.raises(InputError, match=r"threshold: .* threshold 0\.5 .* y_pred"):
         data + EvaluationSet(Y, SCORE, y_pred=[1, 0, 1, 1, 0, 0])
     with pytest.raises(InputError, match="probability: one set has it, the other has 2 missing labels without it"):
-        data + EvaluationSet(Y, SCORE, probability=[0.5, 0.5])
+        data + EvaluationSet(Y, SCORE, missingness=dm.missing.Fixed([0.5, 0.5]))
     with pytest.raises(TypeError):
         data + 1
 
@@ -296,7 +301,7 @@ def test_one_class_alone_is_positive_or_negative_as_pos_label_says(labels, pos_l
 
 def test_huge_whole_numbers_are_labels():
     data = EvaluationSet([10**30, 0, None], [0.1, 0.2, 0.3], pos_label=10**30)
-    assert data.counts() == {"rows": 3, "labelled": 2, "positive": 1, "negative": 1, "missing": 1}
+    assert data.counts() == {"rows": 3, "labeled": 2, "positive": 1, "negative": 1, "missing": 1}
 
 
 # ------------------------------------------------------------------------------------------------------ scores
@@ -361,8 +366,8 @@ def test_decisions_come_in_every_container():
 
 
 def test_nothing_of_a_set_can_be_changed():
-    data = EvaluationSet(Y, SCORE, sample_weight=[1, 2, 1, 2, 1, 2], probability=[0.5] * 6)
-    for changed in (data, data.labelled(), data.unlabelled(), data + data, pickle.loads(pickle.dumps(data))):
+    data = EvaluationSet(Y, SCORE, sample_weight=[1, 2, 1, 2, 1, 2], missingness=dm.missing.Fixed([0.5] * 6))
+    for changed in (data, data.labeled(), data.unlabeled(), data + data, pickle.loads(pickle.dumps(data))):
         with pytest.raises(AttributeError, match="does not change"):
             changed.threshold = 0.1
         with pytest.raises(AttributeError, match="does not change"):
@@ -375,7 +380,7 @@ def test_nothing_of_a_set_can_be_changed():
 
 
 def test_copies_and_pickles_hold_the_same_cells():
-    data = EvaluationSet(Y, SCORE, probability=[0.5, 0.25])
+    data = EvaluationSet(Y, SCORE, missingness=dm.missing.Fixed([0.5, 0.25]))
     for other in (copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
         assert table(other) == table(data)
         assert (other.threshold, other.pos_label) == (0.5, 1)
@@ -390,7 +395,7 @@ def test_the_arrays_of_the_user_are_neither_changed_nor_locked():
         "y_pred": np.array([True, False, True, False]),
     }
     before = {name: array.copy() for name, array in mine.items()}
-    data = EvaluationSet(mine.pop("y_true"), mine.pop("y_score"), **mine)
+    data = build_set(**mine)
     rows_before = table(data)
     for name, array in mine.items():
         np.testing.assert_array_equal(array, before[name])
@@ -402,37 +407,40 @@ def test_the_arrays_of_the_user_are_neither_changed_nor_locked():
 def test_cells_given_by_hand_are_taken_as_they_are_and_left_writable():
     score, ones = np.array([0.2, 0.8]), np.array([1, 1])
     data = EvaluationSet.from_cells(Cells(score, score > 0.5, ones, 2 * ones, 3 * ones), threshold=0.5)
-    assert data.counts() == {"rows": 12, "labelled": 6, "positive": 2, "negative": 4, "missing": 6}
+    assert data.counts() == {"rows": 12, "labeled": 6, "positive": 2, "negative": 4, "missing": 6}
     assert score.flags.writeable
     rows_ = EvaluationSet([1, 0, 0, None, None, None] * 2, [0.2] * 6 + [0.8] * 6)
     assert table(data) == table(rows_)
-    assert dm.evaluate(data, label_model="half")["f1"].mean() == dm.evaluate(rows_, label_model="half")["f1"].mean()
+    assert (
+        dm.evaluate(data, missingness=dm.missing.Fixed(0.5))["f1"].mean()
+        == dm.evaluate(rows_, missingness=dm.missing.Fixed(0.5))["f1"].mean()
+    )
 
 
 @given(rows())
-def test_labelled_rows_are_the_set_without_the_others(r):
+def test_labeled_rows_are_the_set_without_the_others(r):
     kept = [i for i, y in enumerate(r["y"]) if y is not None]
     part = {name: None if column is None else [column[i] for i in kept] for name, column in r.items()}
-    data = built(r).labelled()
+    data = built(r).labeled()
     expected = counted(part["y"], part["score"], part["decision"], part["weight"], part["probability"])
     assert in_order(table(data)) == expected
     assert len(data) == len(kept)
 
 
 @given(rows())
-def test_unlabelled_rows_are_all_rows_without_labels(r):
+def test_unlabeled_rows_are_all_rows_without_labels(r):
     blank = [None] * len(r["y"])
     expected = counted(blank, r["score"], r["decision"], r["weight"], r["probability"])
-    assert in_order(table(built(r).unlabelled())) == expected
+    assert in_order(table(built(r).unlabeled())) == expected
 
 
 def test_probabilities_per_missing_row_go_to_the_missing_rows_in_order():
-    data = EvaluationSet([1, None, 0, None], [0.1, 0.2, 0.3, 0.4], probability=[0.25, 0.75])
+    data = EvaluationSet([1, None, 0, None], [0.1, 0.2, 0.3, 0.4], missingness=dm.missing.Fixed([0.25, 0.75]))
     assert [row[-1] for row in table(data)] == [None, 0.25, None, 0.75]
 
 
-def test_probabilities_on_labelled_rows_may_be_missing():
-    data = EvaluationSet([1, None], [0.1, 0.2], probability=[NAN, 0.75])
+def test_probabilities_on_labeled_rows_may_be_missing():
+    data = EvaluationSet([1, None], [0.1, 0.2], missingness=dm.missing.Fixed([NAN, 0.75]))
     assert [row[-1] for row in table(data)] == [None, 0.75]
 
 
@@ -445,8 +453,8 @@ def test_equal_weights_of_one_are_no_weights():
 
 def test_rows_are_counted_by_label():
     data = EvaluationSet(Y, SCORE)
-    assert data.counts() == {"rows": 6, "labelled": 4, "positive": 2, "negative": 2, "missing": 2}
-    assert (len(data), data.n_rows, data.n_labelled, data.n_missing) == (6, 6, 4, 2)
+    assert data.counts() == {"rows": 6, "labeled": 4, "positive": 2, "negative": 2, "missing": 2}
+    assert (len(data), data.n_rows, data.n_labeled, data.n_missing) == (6, 6, 4, 2)
 
 
 def test_repr_is_one_line_with_rows_and_cells():
@@ -455,13 +463,13 @@ def test_repr_is_one_line_with_rows_and_cells():
 
 def test_str_is_the_counts_in_words():
     assert str(EvaluationSet(Y * 1000, SCORE * 1000)) == (
-        "6,000 rows: 4,000 labelled (2,000 positive, 2,000 negative), 2,000 missing (33.3%)\n"
+        "6,000 rows: 4,000 labeled (2,000 positive, 2,000 negative), 2,000 missing (33.3%)\n"
         "4,000 positive decisions (1,000 of them missing their label), 2,000 negative (1,000)"
     )
 
 
 def test_a_set_of_no_rows_still_prints():
-    assert str(EvaluationSet([None], [0.5]).labelled()).startswith("0 rows: 0 labelled")
+    assert str(EvaluationSet([None], [0.5]).labeled()).startswith("0 rows: 0 labeled")
 
 
 # --------------------------------------------------------------------------------------------------- bad input
@@ -631,7 +639,7 @@ def test_a_threshold_of_nan_is_refused():
         ([1, 0, 2, 1, 0, 0], "y_pred: a third value 2 at row 2 besides 1 and 0. Decisions take two values."),
         ([1, 7, 1, 1, 7, 7], "y_pred: 7 at row 1 is none of the labels (1 and 0)."),
         ([3, 7, 3, 3, 7, 7], "y_pred: pos_label=1 is not among the labels (3 and 7)."),
-        ("101100", "y_pred: expected a list, array or Series with one value per row, got '101100'."),
+        ("101100", "y_pred: '101100' is the name of a column. Pass its table as data=."),
     ],
 )
 def test_bad_decisions_are_refused(y_pred, expected):

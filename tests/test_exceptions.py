@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import darkmetrics as dm
+from darkmetrics.calls import OF_EVALUATE
 from darkmetrics.cli.messages import PHRASES, for_the_command_line
 from darkmetrics.exceptions import (
-    ARGUMENTS_OF_EVALUATE,
     InputError,
     MethodError,
     UnknownArgumentError,
@@ -55,9 +55,9 @@ def test_a_renamed_error_keeps_its_kind_and_what_is_in_quotes():
 
 
 def test_code_is_renamed_as_a_whole():
-    error = InputError("y_true: none. Give label_model=y_score, or label_model='half'.")
-    said = error.renamed({"y_score": "score column 'p'", "label_model=y_score": "probability='p'"})
-    assert str(said) == "y_true: none. Give probability='p', or label_model='half'."
+    error = InputError("y_true: none. Pass missingness=y_score, or missingness='random'.")
+    said = error.renamed({"y_score": "score column 'p'", "missingness=y_score": "probability='p'"})
+    assert str(said) == "y_true: none. Pass probability='p', or missingness='random'."
 
 
 def test_the_library_says_every_phrase_that_the_command_line_replaces():
@@ -70,13 +70,12 @@ def test_the_library_says_every_phrase_that_the_command_line_replaces():
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     texts.append(node.value)
     said = "\n".join(texts)
-    # These two are made of the name of an argument that is given to a function.
-    assert [phrase for phrase in PHRASES if phrase not in said] == ["y_pred already", "decision already"]
+    assert [phrase for phrase in PHRASES if phrase not in said] == []
 
 
 @pytest.mark.parametrize("name", ["y", "a: b", "it's", "x column 'y'"])
 def test_a_column_of_a_table_is_named_with_its_option(name):
-    error = InputError.about(f"decision column {name!r}", "no rows; say pos_label='x' or threshold=0.5.")
+    error = InputError.about(f"y_pred column {name!r}", "no rows; say pos_label='x' or threshold=0.5.")
     assert for_the_command_line(error) == f"column {name!r} (--pred): no rows; say --pos-label x or --threshold 0.5."
 
 
@@ -84,32 +83,30 @@ def test_a_column_of_a_table_is_named_with_its_option(name):
 FUNCTIONS = [
     "backtest",
     "bounds",
-    "change",
     "compare",
-    "compare_frame",
-    "curves",
+    "compare_evaluations",
     "diagnose",
     "evaluate_by",
-    "evaluate_frame",
+    "threshold_curves",
 ]
 
 
 def test_the_arguments_of_evaluate_are_those_that_it_takes():
-    assert set(inspect.signature(dm.evaluate).parameters) == ARGUMENTS_OF_EVALUATE
+    assert set(inspect.signature(dm.evaluate).parameters) == OF_EVALUATE
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_an_argument_of_evaluate_that_another_function_does_not_take_is_answered_with_where_it_belongs(name):
     function = getattr(dm, name)
     taken = inspect.signature(function).parameters
-    for argument in sorted(ARGUMENTS_OF_EVALUATE - taken.keys()):
+    for argument in sorted(OF_EVALUATE - taken.keys()):
         with pytest.raises(InputError) as caught:
             function(**{argument: None})
         assert isinstance(caught.value, TypeError)
         assert caught.value.argument == argument
         start, _, where = str(caught.value).partition(f"{argument}: no argument of {name}. ")
         assert start == ""
-        near = where.removeprefix("Did you mean '").removesuffix("'?")
+        near = where.removeprefix("Did you mean '").partition("'?")[0]
         assert near in taken or "evaluate" in where
 
 
@@ -119,13 +116,13 @@ ROWS = ([1, 0], [0.9, 0.2])
 @pytest.mark.parametrize(
     ("name", "given", "said"),
     [
-        ("curves", {"missingness": "by_score"}, r"takes 1 \(evaluation\)\. .*curves\(evaluate\("),
-        ("backtest", {"label_model": "half"}, "Did you mean 'label_models'"),
+        ("threshold_curves", {"missingness": "by_score"}, r"takes 1 \(evaluation\)\. .*curves\(evaluate\("),
+        ("backtest", {"method": "exact"}, "Did you mean 'methods'"),
         ("evaluate", {"missingnes": "random"}, "Did you mean 'missingness'"),
-        ("compare", {"groups": [1, 2]}, "known to evaluate and evaluate_frame alone. Here keep one random row of each"),
-        ("evaluate_by", {"groups": "customer"}, "known to evaluate and evaluate_frame alone. Here keep one random row"),
-        ("evaluate", {"n_resamples": 9}, r"MonteCarlo\(n_resamples=\.\.\.\)"),
-        ("evaluate", {"zzz": 9}, "It takes y_true, y_score, metrics"),
+        ("compare", {"clusters": [1, 2]}, "evaluate and EvaluationSet alone take clusters, .* one random row of each"),
+        ("evaluate_by", {"clusters": "customer"}, "evaluate and EvaluationSet alone take clusters, .* one random row"),
+        ("evaluate", {"n_resamples": 9}, r"MonteCarlo\(n_resamples=9\)"),
+        ("evaluate", {"zzz": 9}, "It takes y_true, y_score, data, metrics"),
     ],
 )
 def test_an_argument_that_is_not_taken_is_answered_with_what_is_meant(name, given, said):
@@ -142,7 +139,7 @@ def test_a_method_answers_in_the_same_way():
 
 
 def test_an_argument_that_is_missing_is_what_python_says():
-    function: Any = dm.evaluate_frame
-    with pytest.raises(TypeError, match="missing 2 required keyword-only arguments") as caught:
-        function({"y": [1], "p": [0.5]})
+    function: Any = dm.evaluate
+    with pytest.raises(TypeError, match="missing 1 required positional argument") as caught:
+        function(data={"y": [1], "p": [0.5]})
     assert not isinstance(caught.value, InputError)

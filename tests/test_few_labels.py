@@ -5,10 +5,10 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.calibrators import Flexible
-from darkmetrics.label_models import Calibrated
+from darkmetrics.missing import ByScore
 
 # A curve that is passed keeps its step prior and gets no level: it is extrapolated to the rows below the threshold.
-WITHOUT_LEVEL = Calibrated(Flexible(threshold=0.5))
+WITHOUT_LEVEL = ByScore(Flexible(threshold=0.5))
 
 
 def simulate_unseen_positives(seed, n):
@@ -45,7 +45,7 @@ def test_recall_interval_covers_without_positive_labels_below_threshold(mechanis
 
 @pytest.mark.filterwarnings("ignore::darkmetrics.CalibrationWarning", "ignore::darkmetrics.MissingnessWarning")
 def test_recall_interval_misses_without_level_below_threshold():
-    assert recall_coverage(1000, 40, label_model=WITHOUT_LEVEL) < 0.7
+    assert recall_coverage(1000, 40, missingness=WITHOUT_LEVEL) < 0.7
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -55,7 +55,7 @@ def test_level_below_threshold_moves_nothing_with_many_labels(seed):
     observed = np.where(rng.random(2000) < 0.5, (rng.random(2000) < score).astype(float), np.nan)
     metrics, levels = ["precision", "recall", "accuracy", "roc_auc"], np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     result = dm.evaluate(observed, score, metrics=metrics, missingness="by_score")
-    without = dm.evaluate(observed, score, metrics=metrics, label_model=WITHOUT_LEVEL)
+    without = dm.evaluate(observed, score, metrics=metrics, missingness=WITHOUT_LEVEL)
     for metric in metrics:
         q, expected = (np.array([e[metric].ppf(level) for level in levels]) for e in (result, without))
         assert np.abs(q - expected).max() <= 0.02 * (expected[-1] - expected[0])

@@ -404,7 +404,7 @@ import duckdb
 import darkmetrics as dm
 columns = "i % 7 / 7 AS score, CASE WHEN i % 3 > 0 THEN i % 2 END AS label, i % 2 = 0 AS half"
 rows = duckdb.sql(f"SELECT {columns} FROM range(90) t(i)")
-data = dm.EvaluationSet.from_frame(rows, label="label", score="score", decision="half")
+data = dm.EvaluationSet("label", "score", data=rows, y_pred="half")
 print(data.n_rows, "pandas" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

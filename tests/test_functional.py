@@ -17,7 +17,7 @@ def evaluated(problem: Problem, metrics, **settings):
         problem.score,
         y_pred=problem.decision,
         metrics=metrics,
-        label_model=problem.p,
+        missingness=dm.missing.Fixed(problem.p),
         zero_division=math.nan,
         **settings,
     )
@@ -33,7 +33,7 @@ def random_problem(seed, rows=14, missing=8, digits=1) -> Problem:
 
 def extremes(name, problem: Problem):
     """Lowest and highest value over all labelings, whatever their chance."""
-    truth = oracle.law(oracle.definition_of(name), problem)
+    truth = oracle.distribution(oracle.definition_of(name), problem)
     return truth.low, truth.high
 
 
@@ -72,7 +72,7 @@ def test_oracle_bounds_of_the_paper_are_not_sharp_for_roc_auc():
         (0, 1): 6 / 6,
         (1, 1): 4 / 6,
     }
-    result = dm.evaluate(y, score, metrics="roc_auc", label_model="half")
+    result = dm.evaluate(y, score, metrics="roc_auc", missingness=dm.missing.Fixed(0.5))
     assert result.oracle_bounds("roc_auc") == pytest.approx((in_order[0, 0], in_order[1, 1]))
     assert result["roc_auc"].support() == pytest.approx((min(in_order.values()), max(in_order.values())))
 
@@ -97,27 +97,27 @@ def test_oracle_bounds_of_the_paper_miss_the_roc_auc_of_most_random_problems():
 @pytest.mark.parametrize("seed", range(5))
 def test_rank_bounds_are_the_extremes_over_all_labelings(name, digits, seed):
     problem = random_problem(seed, digits=digits)
-    law = evaluated(problem, name)[name]
-    assert law.bounds_sharp
-    assert law.support() == pytest.approx(extremes(name, problem), abs=1e-12)
+    distribution = evaluated(problem, name)[name]
+    assert distribution.bounds_sharp
+    assert distribution.support() == pytest.approx(extremes(name, problem), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["brier", "log_loss", "average_precision", "balanced_accuracy", "lift_at_k(0.3)"])
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_are_the_extremes_over_all_labelings(name, seed):
     problem = random_problem(seed)
-    law = evaluated(problem, name)[name]
-    assert law.bounds_sharp
-    assert law.support() == pytest.approx(extremes(name, problem), abs=1e-12)
+    distribution = evaluated(problem, name)[name]
+    assert distribution.bounds_sharp
+    assert distribution.support() == pytest.approx(extremes(name, problem), abs=1e-12)
 
 
 def test_brier_bounds_give_every_missing_row_its_worse_and_its_better_label():
     score, y = np.array([0.1, 0.4, 0.8, 0.5]), [1, None, None, None]
-    law = dm.evaluate(y, score, metrics="brier", label_model="half")["brier"]
+    distribution = dm.evaluate(y, score, metrics="brier", missingness=dm.missing.Fixed(0.5))["brier"]
     open_ = score[1:]
     worst = (0.81 + np.maximum(open_**2, (1 - open_) ** 2).sum()) / 4
     best = (0.81 + np.minimum(open_**2, (1 - open_) ** 2).sum()) / 4
-    assert law.support() == pytest.approx((best, worst), abs=1e-12)
+    assert distribution.support() == pytest.approx((best, worst), abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["exact", "monte_carlo", "gaussian"])
@@ -131,15 +131,17 @@ def test_bounds_do_not_depend_on_the_probabilities():
     problem = random_problem(4)
     for p in (0.0, 1e-12, 0.5, 1.0):
         result = evaluated(problem._replace(p=np.full(8, p)), ["recall", "roc_auc", "brier"])
-        for name, law in result.items():
-            assert law.support() == pytest.approx(extremes(name, problem), abs=1e-12)
+        for name, distribution in result.items():
+            assert distribution.support() == pytest.approx(extremes(name, problem), abs=1e-12)
 
 
 def test_bounds_hold_the_value_that_an_undefined_metric_counts_as():
     # Recall is 1 or undefined: with 0/0 = 0 the worst case is 0, and with 0/0 left out it is 1.
     y, score = [0, None], [0.2, 0.9]
-    counted = dm.evaluate(y, score, metrics="recall", label_model="half", zero_division=0)["recall"]
-    left_out = dm.evaluate(y, score, metrics="recall", label_model="half", zero_division=math.nan)["recall"]
+    counted = dm.evaluate(y, score, metrics="recall", missingness=dm.missing.Fixed(0.5), zero_division=0)["recall"]
+    left_out = dm.evaluate(y, score, metrics="recall", missingness=dm.missing.Fixed(0.5), zero_division=math.nan)[
+        "recall"
+    ]
     assert counted.support() == (0.0, 1.0)
     assert left_out.support() == (1.0, 1.0)
 
@@ -153,16 +155,20 @@ def test_bounds_hold_the_value_of_a_zero_division_in_the_middle(kind):
             name="m", function=lambda y, s: math.nan if y.sum() == 1 else 2.0, range=(2.0, 2.0)
         ),
     }
-    law = dm.evaluate([None] * 3, [0.9, 0.8, 0.7], metrics=metrics[kind], label_model="half", zero_division=0)["m"]
-    assert law.undefined == pytest.approx(3 / 8)
-    assert law.cdf(1.0) == pytest.approx(3 / 8)
-    assert law.support() == (0.0, 2.0)
+    distribution = dm.evaluate(
+        [None] * 3, [0.9, 0.8, 0.7], metrics=metrics[kind], missingness=dm.missing.Fixed(0.5), zero_division=0
+    )["m"]
+    assert distribution.undefined == pytest.approx(3 / 8)
+    assert distribution.cdf(1.0) == pytest.approx(3 / 8)
+    assert distribution.support() == (0.0, 2.0)
 
 
 def test_bounds_of_a_metric_that_is_never_defined_are_nan():
-    law = dm.evaluate([0, None], [0.2, 0.3], metrics="precision", label_model="half", zero_division=math.nan)
-    assert law["precision"].undefined == 1.0
-    assert np.isnan(law["precision"].support()).all()
+    distribution = dm.evaluate(
+        [0, None], [0.2, 0.3], metrics="precision", missingness=dm.missing.Fixed(0.5), zero_division=math.nan
+    )
+    assert distribution["precision"].undefined == 1.0
+    assert np.isnan(distribution["precision"].support()).all()
 
 
 @pytest.mark.parametrize("name", ["recall", "mcc", "balanced_accuracy", "predicted_to_actual", "roc_auc", "brier"])
@@ -183,7 +189,7 @@ def test_bounds_of_many_missing_rows_enclose_every_labeling_seen(name):
     assert np.nanmax(values) <= high + 1e-12
 
 
-@pytest.mark.parametrize("model", ["half", "calibrated"])
+@pytest.mark.parametrize("model", [dm.missing.Fixed(0.5), "by_score"], ids=["half", "by score"])
 @pytest.mark.parametrize("unit", [2.0**-66, 2.0**66])
 def test_a_sum_of_weights_has_its_law_in_every_unit(unit, model):
     """Sums below the rounding of 1 were all one value: 10 units for certain, instead of 13.4 with a spread of 1.2."""
@@ -192,12 +198,14 @@ def test_a_sum_of_weights_has_its_law_in_every_unit(unit, model):
     y = (rng.random(40) < score).astype(float)
     y[rng.permutation(40)[:20]] = math.nan
     lost = dm.metrics.ConfusionMetric(name="lost", formula=lambda tp, fp, fn, tn: fp + 5.0 * fn)
-    settings = {"metrics": lost, "label_model": model}
-    one, law = (dm.evaluate(y, score, sample_weight=times * weight, **settings)["lost"] for times in (1.0, unit))
+    settings = {"metrics": lost, "missingness": model}
+    one, distribution = (
+        dm.evaluate(y, score, sample_weight=times * weight, **settings)["lost"] for times in (1.0, unit)
+    )
     assert one.std() > 5.0
-    assert law.mean() == pytest.approx(unit * one.mean(), rel=1e-9, abs=0.0)
-    assert law.std() == pytest.approx(unit * one.std(), rel=1e-9, abs=0.0)
-    assert np.array(law.interval(0.9)) == pytest.approx(unit * np.array(one.interval(0.9)), rel=1e-9, abs=0.0)
+    assert distribution.mean() == pytest.approx(unit * one.mean(), rel=1e-9, abs=0.0)
+    assert distribution.std() == pytest.approx(unit * one.std(), rel=1e-9, abs=0.0)
+    assert np.array(distribution.interval(0.9)) == pytest.approx(unit * np.array(one.interval(0.9)), rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

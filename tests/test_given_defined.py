@@ -46,7 +46,7 @@ class Counting(Method):
 def evaluated(method: Any, **more: Any) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = dm.evaluate(Y, SCORE, label_model=P, metrics="recall", method=method, rng=0, **more)
+        result = dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(P), metrics="recall", method=method, rng=0, **more)
     return result, [str(one.message) for one in caught if one.category is UndefinedMetricWarning]
 
 
@@ -83,18 +83,18 @@ def test_a_plot_says_what_the_law_does_with_a_0_0(method, said):
 
 @pytest.mark.parametrize("name", ["delta", "gaussian"])
 def test_a_target_is_missed_only_where_the_metric_is_defined(name):
-    law = Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method=name)
+    distribution = Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method=name)
     recall: Any = registered("recall")
-    found = verdict(law, Posterior.single(np.array(P)), recall, 0.5, fill=None, n_draws=1)
+    found = verdict(distribution, Posterior.single(np.array(P)), recall, 0.5, fill=None, n_draws=1)
     assert found.missed == pytest.approx(0.5 * (1.0 - NONE_POSITIVE), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["delta", "gaussian"])
 def test_laws_given_that_the_metric_is_defined_are_mixed_by_how_likely_that_is(name):
-    laws = [Normal(loc=loc, scale=0.1, undefined=u, method=name) for loc, u in ((0.2, 0.0), (0.6, 0.5))]
-    law = mix(laws, np.array([0.5, 0.5]), given_defined=True)
-    assert law.given_defined
-    assert law.mean() == pytest.approx((0.5 * 0.2 + 0.25 * 0.6) / 0.75, abs=1e-12)
+    distributions = [Normal(loc=loc, scale=0.1, undefined=u, method=name) for loc, u in ((0.2, 0.0), (0.6, 0.5))]
+    distribution = mix(distributions, np.array([0.5, 0.5]), given_defined=True)
+    assert distribution.given_defined
+    assert distribution.mean() == pytest.approx((0.5 * 0.2 + 0.25 * 0.6) / 0.75, abs=1e-12)
 
 
 def test_nothing_is_proven_of_a_law_by_a_method_of_ones_own():
@@ -106,7 +106,7 @@ def test_a_report_does_not_say_of_a_method_of_ones_own_that_nothing_was_drawn():
     for method, drawn in ((Delta(), True), ("gaussian", False), ("monte_carlo", True)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = dm.evaluate(Y, SCORE, label_model=P, metrics="recall", method=method)
+            result = dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(P), metrics="recall", method=method)
         seed = summarize(result)["reproduce"]["seed"]
         assert ("No seed was given" in seed) == drawn
 
@@ -114,11 +114,11 @@ def test_a_report_does_not_say_of_a_method_of_ones_own_that_nothing_was_drawn():
 def test_a_gaussian_law_without_a_spread_lies_in_its_bounds():
     """One missing row that is sure: rounding put the point at 1 + 2e-16, and the cdf at 1 was 0."""
     asked: dict[str, Any] = {
-        "label_model": [0.5, 1.0 - 0.999999],
         "method": "gaussian",
         "metrics": "roc_auc",
         "zero_division": 1,
+        "missingness": dm.missing.Fixed([0.5, 1.0 - 0.999999]),
     }
-    law = dm.evaluate([0.0, np.nan], [1.0 - 0.45996094, 1.0 - 0.06347656], **asked)["roc_auc"]
-    assert law.cdf(1.0) == 1.0
-    assert law.ppf(0.5) <= 1.0
+    distribution = dm.evaluate([0.0, np.nan], [1.0 - 0.45996094, 1.0 - 0.06347656], **asked)["roc_auc"]
+    assert distribution.cdf(1.0) == 1.0
+    assert distribution.ppf(0.5) <= 1.0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.label_models import Auto
+from darkmetrics.missing import Unknown
 from darkmetrics.missingness.mixture import BOTH, BY_SCORE, nodes_of_reason
 
 pytestmark = pytest.mark.skipif("DARKMETRICS_DATA" not in os.environ, reason="DARKMETRICS_DATA is not set")
@@ -48,26 +48,26 @@ def test_what_was_said_before_is_not(problems):
     assert held(problems, missingness="by_score") <= 0.4
 
 
-class WithoutBoth(Auto):
+class WithoutBoth(Unknown):
     """The default before it allowed for both."""
 
-    def nodes(self, data):
-        nodes = super().nodes(data)
-        kept = nodes.reason != BOTH
-        weight = nodes.weight[kept] / nodes.weight[kept].sum()
-        return dm.label_models.Posterior(weight, nodes.probability[kept], bucket=nodes.bucket)
+    def posterior(self, data):
+        posterior = super().posterior(data)
+        kept = posterior.reason != BOTH
+        weight = posterior.weight[kept] / posterior.weight[kept].sum()
+        return dm.missing.Posterior(weight, posterior.probability[kept], bucket=posterior.bucket)
 
-    def describe(self, data, nodes):
+    def describe(self, data, posterior):
         return ""
 
 
 def test_without_both_it_would_not_be(problems):
-    assert held(problems, label_model=WithoutBoth()) <= 0.5
+    assert held(problems, missingness=WithoutBoth()) <= 0.5
 
 
 def test_both_is_as_wide_as_its_prior_says(problems):
     labels, rows = problems[0]
     data = dm.EvaluationSet(labels, rows.score)
-    nodes = Auto().nodes(data)
-    spread = [nodes_of_reason(nodes, reason).probability.std(axis=0).mean() for reason in (BY_SCORE, BOTH)]
+    posterior = Unknown().posterior(data)
+    spread = [nodes_of_reason(posterior, reason).probability.std(axis=0).mean() for reason in (BY_SCORE, BOTH)]
     assert spread[1] > 2.0 * spread[0]

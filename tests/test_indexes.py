@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 import darkmetrics as dm
 from darkmetrics import frames
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import Calibrated, Features, Tilted
+from darkmetrics.missing import ByScore, Covariates, ExponentialTilt
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -34,31 +34,43 @@ CALLS: dict[str, Any] = {
     "EvaluationSet y_pred": lambda y_true, y_pred: dm.EvaluationSet(y_true, SCORE, y_pred=y_pred),
     "EvaluationSet score and y_pred": lambda y_score, y_pred: dm.EvaluationSet(Y, y_score, y_pred=y_pred),
     "EvaluationSet weight": lambda y_true, sample_weight: dm.EvaluationSet(y_true, SCORE, sample_weight=sample_weight),
-    "EvaluationSet probability": lambda y_score, probability: dm.EvaluationSet(Y, y_score, probability=probability),
-    "evaluate": lambda y_true, y_score: dm.evaluate(y_true, y_score, label_model="half"),
-    "evaluate y_pred": lambda y_true, y_pred: dm.evaluate(y_true, SCORE, y_pred=y_pred, label_model="half"),
+    "EvaluationSet probability": lambda y_score, probability: dm.EvaluationSet(
+        Y, y_score, missingness=dm.missing.Fixed(probability)
+    ),
+    "evaluate": lambda y_true, y_score: dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed(0.5)),
+    "evaluate y_pred": lambda y_true, y_pred: dm.evaluate(
+        y_true, SCORE, y_pred=y_pred, missingness=dm.missing.Fixed(0.5)
+    ),
     "evaluate weight": lambda y_score, sample_weight: dm.evaluate(
-        Y, y_score, sample_weight=sample_weight, label_model="half"
+        Y, y_score, sample_weight=sample_weight, missingness=dm.missing.Fixed(0.5)
     ),
-    "evaluate label_model": lambda y_true, label_model: dm.evaluate(y_true, SCORE, label_model=label_model),
+    "evaluate probability": lambda y_true, probability: dm.evaluate(
+        y_true, SCORE, missingness=dm.missing.Fixed(probability)
+    ),
     "evaluate features": lambda y_true, X: dm.evaluate(
-        y_true, SCORE, label_model=Features(LogisticRegression(), X.to_frame() if hasattr(X, "index") else X[:, None])
+        y_true,
+        SCORE,
+        missingness=Covariates(LogisticRegression(), X.to_frame() if hasattr(X, "index") else X[:, None]),
     ),
-    "evaluate reference": lambda labels, scores: dm.evaluate(Y, SCORE, reference=(labels, scores)),
-    "Calibrated": lambda labels, scores: dm.evaluate(
-        Y, SCORE, label_model=Tilted(Calibrated(reference=(labels, scores)), delta=0.1)
+    "evaluate reference": lambda labels, scores: dm.evaluate(
+        Y, SCORE, missingness=dm.missing.Reference(labels, scores)
+    ),
+    "ByScore": lambda labels, scores: dm.evaluate(
+        Y, SCORE, missingness=ExponentialTilt(ByScore(reference=(labels, scores)), delta=0.1)
     ),
     "diagnose": lambda y_true, y_score: dm.diagnose(y_true, y_score),
-    "diagnose reference": lambda labels, scores: dm.diagnose(Y, SCORE, reference=(labels, scores)),
-    "backtest": lambda y_true, y_score: dm.backtest(y_true, y_score, n_repeats=2, label_models="half"),
-    "backtest reference": lambda labels, scores: dm.backtest(
-        TRUTH, SCORE, n_repeats=2, label_models="calibrated", reference=(labels, scores)
+    "diagnose reference": lambda labels, scores: dm.diagnose(
+        Y, SCORE, missingness=dm.missing.Reference(labels, scores)
     ),
-    "backtest label_models": lambda y_true, label_models: dm.backtest(
-        y_true, SCORE, n_repeats=2, label_models={"own": label_models}
+    "backtest": lambda y_true, y_score: dm.backtest(y_true, y_score, n_repeats=2, missingness=dm.missing.Fixed(0.5)),
+    "backtest reference": lambda labels, scores: dm.backtest(
+        TRUTH, SCORE, n_repeats=2, missingness=ByScore(reference=(labels, scores))
+    ),
+    "backtest probability": lambda y_true, missingness: dm.backtest(
+        y_true, SCORE, n_repeats=2, missingness={"own": dm.missing.Fixed(missingness)}
     ),
     "calibrator": lambda scores, labels: dm.calibrators.Beta().fit(scores, labels),
-    "paper bound": lambda a, p: dm.paper_bounds.lemma_1(a, p),
+    "paper bound": lambda a, p: dm.paper.lemma_1(a, p),
 }
 COLUMNS = {"y_true": TRUTH, "labels": TRUTH, "y_pred": PRED}
 
@@ -102,23 +114,23 @@ def test_columns_with_one_index_pass_and_so_do_columns_without(name):
 
 def test_probabilities_of_missing_rows_are_named_as_these_rows():
     y, chance = named(Y), named(SCORE)[GAPS]
-    assert dm.EvaluationSet(y, SCORE, probability=chance).n_missing == GAPS.sum()
-    assert dm.EvaluationSet(y, SCORE, probability=chance.to_numpy()).n_missing == GAPS.sum()
+    assert dm.EvaluationSet(y, SCORE, missingness=dm.missing.Fixed(chance)).n_missing == GAPS.sum()
+    assert dm.EvaluationSet(y, SCORE, missingness=dm.missing.Fixed(chance.to_numpy())).n_missing == GAPS.sum()
     first = int(np.flatnonzero(GAPS)[0])
     for wrong, found in ((chance[::-1], ROWS[GAPS][-1]), (chance.reset_index(drop=True), 0)):
         with pytest.raises(InputError) as caught:
-            dm.evaluate(y, SCORE, label_model=wrong)
-        assert f"label_model: its index differs from that of y_true, {found} and {ROWS[first]} at row 0." in str(
+            dm.evaluate(y, SCORE, missingness=dm.missing.Fixed(wrong))
+        assert f"probability: its index differs from that of y_true, {found} and {ROWS[first]} at row 0." in str(
             caught.value
         )
 
 
-def test_probabilities_of_a_backtest_are_named_as_the_labelled_rows():
+def test_probabilities_of_a_backtest_are_named_as_the_labeled_rows():
     y, chance = named(Y), named(SCORE)[~GAPS]
     told: Any = {"n_repeats": 2, "metrics": "recall", "rng": 0}
-    dm.backtest(y, SCORE, label_models={"own": chance}, **told)
-    with pytest.raises(InputError, match="label_models: its index differs from that of y_true"):
-        dm.backtest(y, SCORE, label_models={"own": chance.reset_index(drop=True)}, **told)
+    dm.backtest(y, SCORE, missingness={"own": dm.missing.Fixed(chance)}, **told)
+    with pytest.raises(InputError, match="missingness: its index differs from that of y_true"):
+        dm.backtest(y, SCORE, missingness={"own": dm.missing.Fixed(chance.reset_index(drop=True))}, **told)
 
 
 @pytest.mark.parametrize(

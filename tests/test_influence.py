@@ -10,8 +10,8 @@ import darkmetrics as dm
 import oracle
 from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.distributions.problem import Problem as PosteriorProblem
-from darkmetrics.label_models import Posterior
 from darkmetrics.methods.gaussian import moments_at_draws
+from darkmetrics.missing import Posterior
 from oracle import Problem
 
 LOSSES = ["brier", "log_loss"]
@@ -100,15 +100,15 @@ def test_variance_of_the_gaussian_adds_up_the_influence_of_all_rows(name, weight
 
 @pytest.mark.parametrize("name", ["mcc", "g_mean", "cohen_kappa", "balanced_accuracy", "f1", "brier"])
 @pytest.mark.parametrize("sure", [0.0, 1.0])
-def test_sure_rows_take_no_more_part_in_the_variance_than_labelled_ones(name, sure):
+def test_sure_rows_take_no_more_part_in_the_variance_than_labeled_ones(name, sure):
     problem = random_problem(2, weighted=False)
     missing = np.isnan(problem.y)
     decided = problem.decision[missing] == 0
     # No row that is decided negative is open, so that the metric moves with the others alone.
     given = problem._replace(p=np.where(decided, sure, problem.p))
-    labelled = problem.y.copy()
-    labelled[np.flatnonzero(missing)[decided]] = sure
-    settled = problem._replace(y=labelled, p=problem.p[~decided])
+    labeled = problem.y.copy()
+    labeled[np.flatnonzero(missing)[decided]] = sure
+    settled = problem._replace(y=labeled, p=problem.p[~decided])
     moments = []
     for one in (given, settled):
         functional, p, _ = bound(name, one)

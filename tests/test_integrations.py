@@ -96,8 +96,8 @@ def test_a_run_has_each_metric_with_its_interval_and_what_was_assumed(logged, st
 def test_no_nan_is_logged(logged):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = dm.evaluate([0, 0, None], [0.1, 0.2, 0.3], label_model=0.0, zero_division=math.nan)
-    assert any(math.isnan(law.mean()) for law in result.values())
+        result = dm.evaluate([0, 0, None], [0.1, 0.2, 0.3], missingness=dm.missing.Fixed(0.0), zero_division=math.nan)
+    assert any(math.isnan(distribution.mean()) for distribution in result.values())
     metrics = logged(lambda: log_evaluation(result, prefix="odd (", step=3)).run.data.metrics
     assert all(math.isfinite(value) for value in metrics.values())
     assert "odd _rows" in metrics
@@ -107,14 +107,14 @@ def test_no_nan_is_logged(logged):
 def test_periods_are_steps_and_segments_come_before_the_name(logged, rows):
     table = pd.DataFrame({"y": rows.y, "p": 1.0 / (1.0 + np.exp(-rows.X[:, 0])), "shop": np.arange(150) % 2})
     table["month"] = pd.to_datetime([f"2026-0{1 + i // 50}-01" for i in range(150)])
-    told: dict[str, Any] = {"time": "month", "every": "month", "label": "y", "score": "p", "metrics": "recall"}
+    told: dict[str, Any] = {"time": "month", "period": "month", "y_true": "y", "y_score": "p", "metrics": "recall"}
     told["missingness"] = "random"
-    months = dm.evaluate_by(table, **told)
+    months = dm.evaluate_by(data=table, **told)
     done = logged(lambda: log_groups(months))
     history = done.client.get_metric_history(done.run.info.run_id, "recall_low")
     lows = [group.metrics["recall"].low for group in months.groups.values()]
     assert [(point.step, point.value) for point in history] == list(enumerate(lows))
-    both = dm.evaluate_by(table, "shop", **told, targets={"recall": 0.5})
+    both = dm.evaluate_by(data=table, by="shop", **told).alerts({"recall": 0.5})
     done = logged(lambda: log_groups(both))
     assert sorted(done.returned) == sorted(
         f"{shop}/recall{end}" for shop in (0, 1) for end in ("", "_low", "_high", "_chance_missed")
@@ -163,7 +163,7 @@ def test_a_decision_function_decides_at_zero(rows):
     assert found.data.threshold == 0.0
     decided = dm.EvaluationSet(rows.y, model.decision_function(rows.X), y_pred=model.predict(rows.X).astype(int))
     assert found.data.counts() == decided.counts()
-    assert found.labelled_only["accuracy"] == dm.baselines.complete_case(decided)["accuracy"]
+    assert found.labeled_only["accuracy"] == dm.paper.complete_case(decided)["accuracy"]
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), RidgeClassifier()], ids=lambda model: type(model).__name__)
@@ -176,8 +176,8 @@ def test_words_are_labels_too_and_either_may_be_positive(rows, model):
     fraud = displays.from_estimator(model, rows.X, partly, **told)
     fine = displays.from_estimator(model, rows.X, partly, pos_label="fine", **told)
     assert fraud.data.pos_label == "fraud"
-    assert fraud.labelled_only["recall"] == pytest.approx(fine.labelled_only["specificity"])
-    assert fraud.labelled_only["roc_auc"] == pytest.approx(fine.labelled_only["roc_auc"])
+    assert fraud.labeled_only["recall"] == pytest.approx(fine.labeled_only["specificity"])
+    assert fraud.labeled_only["roc_auc"] == pytest.approx(fine.labeled_only["roc_auc"])
 
 
 @pytest.mark.parametrize("kind", ["MetricsDisplay", "RocCurveDisplay", "PrecisionRecallDisplay"])

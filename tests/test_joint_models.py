@@ -53,7 +53,7 @@ def compare(metric, y_true, scores, p, weight, zero_division: Any = math.nan, **
         return dm.compare(
             *(y_true, scores),
             metrics=metric,
-            label_model=p,
+            missingness=dm.missing.Fixed(p),
             sample_weight=weights,
             zero_division=zero_division,
             **settings,
@@ -101,7 +101,7 @@ def test_compare_equals_brute_force(metric, kind):
     selected = ~np.isnan(values[ever]).any(axis=0)
     sign = -1.0 if result.metrics[metric].better == "lower" else 1.0
     table, share = np.round(sign * values[:, selected], 10), probability[selected] / probability[selected].sum()
-    best, ranks = result.best(metric), result.ranks(metric)
+    best, ranks = result.probability_best(metric), result.rank_probabilities(metric)
     for i, name in enumerate("abc"):
         if not ever[i]:
             assert np.isnan(best[name])
@@ -131,12 +131,12 @@ def test_difference_is_defined_for_equal_predictions_without_labeled_positives(m
     difference = result.difference(metric, "b", "a")
     assert difference.undefined == pytest.approx(0.3**3)
     assert difference.support() == (0.0, 0.0)
-    assert result.best(metric).ties == {("a", "b"): 1.0}
+    assert result.probability_best(metric).ties == {("a", "b"): 1.0}
 
 
 def test_difference_of_prediction_ratios_is_defined_where_a_positive_exists():
     scores = {"a": [0.3, 0.2], "b": [0.9, 1.0]}
-    result = dm.compare([None, 0], scores, metrics="predicted_to_actual", label_model=[0.5])
+    result = dm.compare([None, 0], scores, metrics="predicted_to_actual", missingness=dm.missing.Fixed([0.5]))
     difference = result.difference("predicted_to_actual", "b", "a")
     assert difference.undefined == pytest.approx(0.5)
     assert difference.mean() == pytest.approx(2.0)
@@ -148,7 +148,7 @@ def test_difference_is_undefined_where_both_metrics_are_zero_over_zero(models):
     scores = {name: [0.1, 0.2, 0.3, 0.1 + 0.1 * i] for i, name in enumerate("abc"[:models])}
     result = compare("precision", [1, 0, None, None], scores, np.full(2, 0.5), np.ones(4))
     assert result.difference("precision", "b", "a").undefined == 1.0
-    assert np.isnan(list(result.best("precision").chances.values())).all()
+    assert np.isnan(list(result.probability_best("precision").chances.values())).all()
 
 
 def draw_values(metric, y_true, scores, p, weight, n, seed=1):
@@ -200,7 +200,7 @@ def test_ranks_of_three_models_agree_with_plain_draws(metric, m, weighted):
     values = draw_values(metric, y_true, scores, p, weight, 60_000)
     sign = -1.0 if metric == "brier" else 1.0
     first = np.bincount((sign * values).argmax(axis=0), minlength=3) / values.shape[1]
-    ranks = compare(metric, y_true, scores, p, weight).ranks(metric)
+    ranks = compare(metric, y_true, scores, p, weight).rank_probabilities(metric)
     chances = [ranks.chances[name][0] for name in "abc"]
     ties = sum(chances) - 1.0
     assert np.abs(np.array(chances) - first).max() < 0.015 + ties
@@ -215,8 +215,8 @@ def test_models_that_differ_in_few_rows_tie_as_often_as_the_exact_difference_say
     scores = {"a": a, "b": b, "c": rng.random(600)}
     y_true = np.full(600, np.nan)
     result = compare("roc_auc", y_true, scores, np.full(600, 0.4), np.ones(600))
-    ranks = result.ranks("roc_auc")
-    tie = 1.0 - result.better("roc_auc", "a", "b") - result.better("roc_auc", "b", "a")
+    ranks = result.rank_probabilities("roc_auc")
+    tie = 1.0 - result.probability_better("roc_auc", "a", "b") - result.probability_better("roc_auc", "b", "a")
     assert tie == pytest.approx(1.0 - 2 * 0.4 * 0.6, abs=0.01)
     assert ranks.chances["a"][0] + ranks.chances["b"][0] + ranks.chances["c"][0] - 1.0 == pytest.approx(
         tie * (1.0 - ranks.chances["c"][0]), abs=0.02
@@ -238,13 +238,13 @@ def test_distributions_of_many_models_are_those_that_evaluate_computes():
 
 
 @pytest.mark.parametrize("metric", [*METRICS, "ks"])
-@pytest.mark.parametrize("mechanism", [{"missingness": "random"}, {"label_model": 0.4}])
+@pytest.mark.parametrize("mechanism", [{"missingness": "random"}, {"missingness": dm.missing.Fixed(0.4)}])
 def test_population_answers_every_metric_that_evaluate_answers(metric, mechanism):
     y_true, scores, _, _ = simulate(11, 80, 40, models=2)
     settings: dict[str, Any] = {"metrics": metric, "scope": "population", "rng": 0, **mechanism}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if mechanism == {"label_model": 0.4} and metric == "ks":
+        if isinstance(mechanism["missingness"], dm.missing.Fixed) and metric == "ks":
             for call, score in ((dm.evaluate, scores["a"]), (dm.compare, scores)):
                 with pytest.raises(dm.InputError, match=r"^scope: 'population' cannot be had for 'ks'"):
                     call(y_true, score, **settings)

@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_sc
 import darkmetrics as dm
 from darkmetrics._kernels.age_grid import age_bin, bin_start
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness import delayed
 
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
@@ -38,7 +38,11 @@ def in_truth(y: Any, score: Any) -> dict[str, float]:
 
 def held(told: dict[str, Any], labels: Any, score: Any, truth: dict[str, float]) -> list[bool]:
     result = dm.evaluate(labels, score, threshold=0.3, metrics=METRICS, **told)
-    return [low <= truth[name] <= high for name, law in result.items() for low, high in [law.interval(0.9)]]
+    return [
+        low <= truth[name] <= high
+        for name, distribution in result.items()
+        for low, high in [distribution.interval(0.9)]
+    ]
 
 
 # Of 60 intervals that hold the truth nine times in ten fewer than 45 do so once in thousands of tries; those of a set
@@ -51,12 +55,16 @@ def test_ages_alone_tell_which_labels_are_still_to_come(timed: bool) -> None:
     found = []
     for seed in range(N_SETS):
         labels, score, age, delay, y = late_rows(seed)
-        told = {"age": age, "delay": delay} if timed else {"age": age}
+        told = (
+            {"missingness": dm.missing.Delayed(age=age, delay=delay)}
+            if timed
+            else {"missingness": dm.missing.Delayed(age=age)}
+        )
         found += held(told, labels, score, in_truth(y, score))
     assert np.mean(found) >= 0.75
 
 
-@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.RefutedWarning")  # it is noticed, too
+@pytest.mark.filterwarnings("ignore::darkmetrics.exceptions.AssumptionWarning")  # it is noticed, too
 def test_told_otherwise_the_same_rows_are_answered_wrongly() -> None:
     """The negative controls of the test above: without ages, or with old rows taken for young ones."""
     without, reversed_ = [], []
@@ -64,7 +72,7 @@ def test_told_otherwise_the_same_rows_are_answered_wrongly() -> None:
         labels, score, age, _, y = late_rows(seed)
         truth = in_truth(y, score)
         without += held({"missingness": "by_score"}, labels, score, truth)
-        reversed_ += held({"age": 83.0 - age}, labels, score, truth)
+        reversed_ += held({"missingness": dm.missing.Delayed(age=83.0 - age)}, labels, score, truth)
     assert np.mean(without) < 0.5
     assert np.mean(reversed_) < 0.5  # intervals are wider where the model does not fit
 
@@ -73,19 +81,23 @@ def test_ages_in_reverse_order_are_warned_of_and_widen_the_draws(monkeypatch: py
     """The model does not fit old rows with fewer labels than young ones."""
     labels, score, age, _, _ = late_rows(0)
     asked: dict[str, Any] = {"metrics": "precision"}
-    data = dm.EvaluationSet(labels, score, threshold=0.3, age=83.0 - age)
+    data = dm.EvaluationSet(labels, score, threshold=0.3, missingness=dm.missing.Delayed(age=83.0 - age))
     monkeypatch.setattr(delayed, "is_misfit", lambda counts: False)
-    narrow = LateLabels().nodes(data).probability
+    narrow = Delayed().posterior(data).probability
     monkeypatch.undo()
-    wide = LateLabels().nodes(data).probability
+    wide = Delayed().posterior(data).probability
     assert wide.std(axis=0).mean() > 1.2 * narrow.std(axis=0).mean()
-    with pytest.warns(dm.RefutedWarning, match="have no label where"):
-        dm.evaluate(data, age=True, **asked)
+    with pytest.warns(dm.AssumptionWarning, match="have no label where"):
+        dm.evaluate(data, missingness=dm.missing.Delayed(), **asked)
 
 
 def test_ages_are_far_narrower_than_nothing_told() -> None:
     labels, score, age, delay, _ = late_rows(1)
-    told: tuple[dict[str, Any], ...] = ({"missingness": "unknown"}, {"age": age}, {"age": age, "delay": delay})
+    told: tuple[dict[str, Any], ...] = (
+        {"missingness": "unknown"},
+        {"missingness": dm.missing.Delayed(age=age)},
+        {"missingness": dm.missing.Delayed(age=age, delay=delay)},
+    )
     widths = [
         np.ptp(dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"].interval(0.9))
         for how in told
@@ -99,12 +111,14 @@ def test_ages_of_other_rows_say_what_scores_say_alone() -> None:
     for seed in (1, 3, 5):
         labels, score, age, _, _ = late_rows(seed)
         told: tuple[dict[str, Any], ...] = (
-            {"age": np.random.default_rng(seed).permutation(age), "label_model": LateLabels(reviewed="all")},
+            {"missingness": dm.missing.Delayed(age=np.random.default_rng(seed).permutation(age), reviewed="all")},
             {"missingness": "by_label"},
-            {"age": age},
+            {"missingness": dm.missing.Delayed(age=age)},
         )
-        laws = (dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"] for how in told)
-        means.append([law.mean() for law in laws])
+        distributions = (
+            dm.evaluate(labels, score, threshold=0.3, metrics="precision", **how)["precision"] for how in told
+        )
+        means.append([distribution.mean() for distribution in distributions])
     other, by_label, ages = np.array(means).T
     assert np.abs(other - by_label).mean() < 0.005
     assert np.abs(ages - by_label).mean() > 0.005
@@ -124,8 +138,10 @@ def test_labels_that_come_on_one_day_are_seen_to(timed: bool) -> None:
         delay = np.where(y, delay, 45.0)
         labels = np.where(delay <= age, y, np.nan)
         known = np.where(delay <= age, delay, np.nan) if timed else None
-        law = dm.evaluate(labels, score, age=age, delay=known, threshold=0.3, metrics="precision")["precision"]
-        low, high = law.interval(0.9)
+        distribution = dm.evaluate(
+            labels, score, missingness=dm.missing.Delayed(age=age, delay=known), threshold=0.3, metrics="precision"
+        )["precision"]
+        low, high = distribution.interval(0.9)
         held.append(low <= y[score >= 0.3].mean() <= high)
     assert np.mean(held) >= 0.6  # 3 of 5; fewer have a chance of one percent at 90%
 
@@ -133,23 +149,27 @@ def test_labels_that_come_on_one_day_are_seen_to(timed: bool) -> None:
 def test_where_only_positives_arrive_the_maturity_declares_the_others() -> None:
     labels, score, age, delay, _ = late_rows(2)
     positives = np.where(labels == 1.0, 1.0, np.nan)
-    data = dm.EvaluationSet(positives, score, age=age, maturity=60)
+    data = dm.EvaluationSet(positives, score, missingness=dm.missing.Delayed(age=age, maturity=60))
     assert int(data.cells.negatives.sum()) == int((np.isnan(positives) & (age >= 60)).sum())
     assert data.n_missing == int((np.isnan(positives) & (age < 60)).sum())
     # 0 in a column of labels often means "not so far".
-    zeros = dm.EvaluationSet(np.nan_to_num(positives), score, age=age, maturity=60)
-    assert (zeros.n_labelled, zeros.n_missing) == (data.n_labelled, data.n_missing)
+    zeros = dm.EvaluationSet(np.nan_to_num(positives), score, missingness=dm.missing.Delayed(age=age, maturity=60))
+    assert (zeros.n_labeled, zeros.n_missing) == (data.n_labeled, data.n_missing)
     # With a time of arrival a negative is known before.
-    early = dm.EvaluationSet(labels, score, age=age, delay=np.minimum(delay, 59), maturity=60)
+    early = dm.EvaluationSet(
+        labels, score, missingness=dm.missing.Delayed(age=age, delay=np.minimum(delay, 59), maturity=60)
+    )
     assert early.n_missing == int((np.isnan(labels) & (age < 60)).sum())
 
 
 def test_zeros_that_mean_not_so_far_are_asked_about(recwarn: pytest.WarningsRecorder) -> None:
     labels, score, age, _, y = late_rows(2)
     with pytest.warns(dm.CalibrationWarning, match="pass maturity=, the age from which 0 is final"):
-        dm.evaluate((labels == 1.0).astype(float), score, age=age, metrics="recall")
-    dm.evaluate(y, score, age=age, metrics="recall")  # all labels are final
-    dm.evaluate((labels == 1.0).astype(float), score, age=age, maturity=60, metrics="recall")
+        dm.evaluate((labels == 1.0).astype(float), score, missingness=dm.missing.Delayed(age=age), metrics="recall")
+    dm.evaluate(y, score, missingness=dm.missing.Delayed(age=age), metrics="recall")  # all labels are final
+    dm.evaluate(
+        (labels == 1.0).astype(float), score, missingness=dm.missing.Delayed(age=age, maturity=60), metrics="recall"
+    )
     assert not [one for one in recwarn if "not so far" in str(one.message)]
 
 
@@ -163,8 +183,12 @@ def test_weekly_files_of_labels_are_taken_by_age() -> None:
         if batches:
             delay = age % 7 + 7 * np.ceil(np.maximum(delay - age % 7, 0.0) / 7)
         known = delay <= age
-        data = dm.EvaluationSet(np.where(known, y, np.nan), score, age=age, delay=np.where(known, delay, np.nan))
-        fits.append(LateLabels().fit(data).data.counts)
+        data = dm.EvaluationSet(
+            np.where(known, y, np.nan),
+            score,
+            missingness=dm.missing.Delayed(age=age, delay=np.where(known, delay, np.nan)),
+        )
+        fits.append(Delayed().fit(data).data.counts)
     assert fits[0].full.sum() > 0.0
     assert fits[0].untimed.sum() == 0.0
     assert fits[1].full.sum() == 0.0
@@ -183,7 +207,9 @@ def test_weekly_files_of_labels_are_taken_by_age() -> None:
 )
 def test_timedeltas_are_days(as_given: Any) -> None:
     days = [0.0, 1.0, 30.0, 400.0]
-    data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.8, 0.7, 0.6], age=as_given(days))
+    data = dm.EvaluationSet(
+        [1, 0, None, None], [0.9, 0.8, 0.7, 0.6], missingness=dm.missing.Delayed(age=as_given(days))
+    )
     ages = data.cells.ages
     assert ages is not None
     assert ages.days
@@ -203,10 +229,10 @@ def test_age_bins_keep_whole_days_apart_up_to_64_and_are_3_percent_wide() -> Non
 
 def test_sets_of_days_merge_into_the_set_of_all_rows(tmp_path: Any) -> None:
     labels, score, age, delay, _ = late_rows(4, 400)
-    whole = dm.EvaluationSet(labels, score, age=age, delay=delay)
+    whole = dm.EvaluationSet(labels, score, missingness=dm.missing.Delayed(age=age, delay=delay))
     for day in range(3):
         own = age % 3 == day
-        part = dm.EvaluationSet(labels[own], score[own], age=age[own], delay=delay[own])
+        part = dm.EvaluationSet(labels[own], score[own], missingness=dm.missing.Delayed(age=age[own], delay=delay[own]))
         part.to_parquet(tmp_path / f"{day}.parquet")
     merged = dm.EvaluationSet.from_parquet(f"{tmp_path}/*.parquet")
     for name, column in whole.cells.arrays().items():
@@ -222,33 +248,72 @@ AGE = [5.0, 5.0, 5.0, 2.0]
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"age": [5, 5, -1, 2]}, "age: -1 at row 2. Ages are the time since scoring, and not negative."),
-        ({"age": [5, 5, None, 2]}, "age: 1 of 4 values is NaN (first at row 2). Every row needs an age"),
-        ({"age": [5, 5, 1e300, 2]}, "age: 1e+300 at row 2. Ages are below 2e+19; choose a larger unit."),
-        ({"age": AGE, "y_true": [1, 1, 1, None]}, "y_true: all 3 labels are positive, and when negatives come no"),
-        ({"age": AGE, "y_true": [0, 0, 0, None]}, "y_true: all 3 labels are negative, so that ages cannot tell"),
-        ({"age": AGE, "y_true": [None] * 4}, "y_true: no labelled row, so that ages cannot tell when labels come"),
-        ({"age": AGE[:2]}, "age: 2 values, but y_score has 4"),
-        ({"delay": [1, 1, 1, None]}, "delay: needs age="),
-        ({"maturity": 3}, "maturity: needs age="),
-        ({"age": AGE, "delay": [1, -2, 1, None]}, "delay: -2 at row 1. A label cannot come before its row is scored."),
-        ({"age": AGE, "delay": [1, 9, 1, None]}, "delay: 9 at row 1. It is longer than the age of the row"),
-        ({"age": AGE, "delay": [1, 1, None, None]}, "delay: none at row 2, which has a label"),
-        ({"age": AGE, "delay": [1, 1, 1, 1]}, "delay: 1 at row 3. The row has no label"),
         (
-            {"age": AGE, "delay": [4, 1, 1, None], "maturity": 3},
+            {"missingness": dm.missing.Delayed(age=[5, 5, -1, 2])},
+            "age: -1 at row 2. Ages are the time since scoring, and not negative.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=[5, 5, None, 2])},
+            "age: 1 of 4 values is NaN (first at row 2). Every row needs an age",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=[5, 5, 1e300, 2])},
+            "age: 1e+300 at row 2. Ages are below 2e+19; choose a larger unit.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE), "y_true": [1, 1, 1, None]},
+            "y_true: all 3 labels are positive, and when negatives come no",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE), "y_true": [0, 0, 0, None]},
+            "y_true: all 3 labels are negative, so that ages cannot tell",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE), "y_true": [None] * 4},
+            "y_true: no labeled row, so that ages cannot tell when labels come",
+        ),
+        ({"missingness": dm.missing.Delayed(age=AGE[:2])}, "age: 2 values, but y_score has 4"),
+        ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: needs age="),
+        ({"missingness": dm.missing.Delayed(maturity=3)}, "maturity: needs age="),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, delay=[1, -2, 1, None])},
+            "delay: -2 at row 1. A label cannot come before its row is scored.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 9, 1, None])},
+            "delay: 9 at row 1. It is longer than the age of the row",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, None, None])},
+            "delay: none at row 2, which has a label",
+        ),
+        ({"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, 1, 1])}, "delay: 1 at row 3. The row has no label"),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, delay=[4, 1, 1, None], maturity=3)},
             "maturity: 3, but 1 of 3 labels took longer, up to 4 (first at row 0).",
         ),
-        ({"age": [True, False, True, True]}, "age: has True and False. Give numbers or timedeltas."),
-        ({"age": AGE, "delay": [1, 1, True, None]}, "delay: has True and False. Give numbers or timedeltas."),
-        ({"age": AGE, "maturity": True}, "maturity: True. It must be a positive number or a timedelta."),
-        ({"age": AGE, "maturity": 0}, "maturity: 0. It must be a positive number or a timedelta."),
-        ({"age": AGE, "maturity": dt.timedelta(days=3)}, "maturity: a timedelta, but ages are numbers."),
-        ({"age": AGE, "strata": [1, 1, 2, 2]}, "age: strata also says why labels are missing."),
-        ({"age": AGE, "missingness": "by_label"}, "age: missingness also says why labels are missing."),
-        ({"age": AGE, "label_model": "half"}, "age: label_model='half' does not use it."),
-        ({"missingness": "late"}, "age: none with these rows (LateLabels)."),
-        ({"age": True}, "age: True stands for that of an EvaluationSet."),
+        (
+            {"missingness": dm.missing.Delayed(age=[True, False, True, True])},
+            "age: has True and False. Give numbers or timedeltas.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, True, None])},
+            "delay: has True and False. Give numbers or timedeltas.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, maturity=True)},
+            "maturity: True stands for that of an EvaluationSet.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, maturity=0)},
+            "maturity: 0. It must be a positive number or a timedelta.",
+        ),
+        (
+            {"missingness": dm.missing.Delayed(age=AGE, maturity=dt.timedelta(days=3))},
+            "maturity: a timedelta, but ages are numbers.",
+        ),
+        ({"missingness": "delayed"}, "age: none with these rows (Delayed)."),
+        ({"missingness": dm.missing.Delayed(age=True)}, "age: True stands for that of an EvaluationSet."),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:
@@ -259,10 +324,10 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) 
 
 def test_a_set_with_ages_is_late_unless_another_reason_is_stated() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
-    data = dm.EvaluationSet(labels, score, age=age)
-    assert dm.evaluate(data, metrics="recall").stated == "late"
-    assert dm.evaluate(data, metrics="recall", age=True).stated == "late"
-    assert dm.evaluate(data, metrics="recall", missingness="late").stated == "late"
+    data = dm.EvaluationSet(labels, score, missingness=dm.missing.Delayed(age=age))
+    assert dm.evaluate(data, metrics="recall").stated == "delayed"
+    assert dm.evaluate(data, metrics="recall", missingness=dm.missing.Delayed()).stated == "delayed"
+    assert dm.evaluate(data, metrics="recall", missingness="delayed").stated == "delayed"
     assert dm.evaluate(data, metrics="recall", missingness="by_score").stated == "by_score"
 
 
@@ -270,7 +335,13 @@ def test_a_set_with_ages_is_late_unless_another_reason_is_stated() -> None:
 def test_unit_of_ages_does_not_matter(unit: float) -> None:
     labels, score, age, delay, _ = late_rows(5)
     changed, expected = (
-        dm.evaluate(labels, score, threshold=0.3, age=age * by, delay=delay * by, metrics="precision")["precision"]
+        dm.evaluate(
+            labels,
+            score,
+            threshold=0.3,
+            missingness=dm.missing.Delayed(age=age * by, delay=delay * by),
+            metrics="precision",
+        )["precision"]
         for by in (unit, 1.0)
     )
     # Bins of another unit end up to 3% earlier or later.
@@ -281,7 +352,13 @@ def test_unit_of_ages_does_not_matter(unit: float) -> None:
 def test_unit_of_ages_that_is_a_power_of_two_changes_nothing() -> None:
     labels, score, age, delay, _ = late_rows(5, 800)
     changed, expected = (
-        dm.evaluate(labels, score, threshold=0.3, age=age * by, delay=delay * by, metrics="precision")["precision"]
+        dm.evaluate(
+            labels,
+            score,
+            threshold=0.3,
+            missingness=dm.missing.Delayed(age=age * by, delay=delay * by),
+            metrics="precision",
+        )["precision"]
         for by in (1024.0, 1.0)
     )
     assert changed.interval(0.9) == expected.interval(0.9)
@@ -290,12 +367,14 @@ def test_unit_of_ages_that_is_a_power_of_two_changes_nothing() -> None:
 def test_ages_too_small_for_every_unit_are_warned_of() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
     with pytest.warns(dm.CalibrationWarning, match="rows have too few different ages"):
-        dm.evaluate(labels, score, age=age * 1e-300, metrics="precision")
+        dm.evaluate(labels, score, missingness=dm.missing.Delayed(age=age * 1e-300), metrics="precision")
 
 
 def test_timedeltas_of_seconds_are_evaluated() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
-    result = dm.evaluate(labels, score, age=age.astype("timedelta64[s]"), metrics="precision")
+    result = dm.evaluate(
+        labels, score, missingness=dm.missing.Delayed(age=age.astype("timedelta64[s]")), metrics="precision"
+    )
     assert result.arrival is not None
     assert result.arrival.tells
 
@@ -303,16 +382,28 @@ def test_timedeltas_of_seconds_are_evaluated() -> None:
 def test_a_maturity_that_no_row_has_reached_is_named_as_the_cause() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
     with pytest.raises(InputError, match=r"If it was given, no row is that old \(all are below 84\): give older rows"):
-        dm.evaluate(labels == 1, score, age=age, maturity=90)
+        dm.evaluate(labels == 1, score, missingness=dm.missing.Delayed(age=age, maturity=90))
 
 
 def test_a_share_of_rows_that_count_is_not_said_of_those_that_do_not() -> None:
     labels, score, age, delay, _ = late_rows(5)
     weight = (age > 40).astype(float)
     gone = np.isnan(labels)
-    text = str(dm.evaluate(labels, score, age=age, delay=delay, sample_weight=weight, metrics="recall"))
+    text = str(
+        dm.evaluate(
+            labels, score, missingness=dm.missing.Delayed(age=age, delay=delay), sample_weight=weight, metrics="recall"
+        )
+    )
     assert f"Of the {int((gone & (age > 40)).sum()):,} missing rows of a weight above 0 " in text
     assert "of the missing rows of a weight above 0 are positive (90%" in text
     assert f"Of the {int(gone.sum()):,} missing rows about " in text  # how many labels are to come, whatever they weigh
-    plain = str(dm.evaluate(labels, score, age=age, delay=delay, sample_weight=weight + 1.0, metrics="recall"))
+    plain = str(
+        dm.evaluate(
+            labels,
+            score,
+            missingness=dm.missing.Delayed(age=age, delay=delay),
+            sample_weight=weight + 1.0,
+            metrics="recall",
+        )
+    )
     assert "weight above 0" not in plain

@@ -1,4 +1,4 @@
-"""Months with late labels: delays learnt from all of them, a level of each, the newest with hardly a label."""
+"""Months with late labels: delays learned from all of them, a level of each, the newest with hardly a label."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness.base import missing_rows
 from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups, level_posterior
 from darkmetrics.monitoring.total import GroupPosterior, stack_groups
@@ -39,8 +39,8 @@ def log_posterior(u, odds, survival, counts, spread):
     """Row by row as the model is written, and nothing shared with the kernel."""
     p = expit(odds + u)
     positives, negatives, missing = counts
-    unlabelled = np.log(p * survival[0] + (1.0 - p) * survival[1])
-    return positives @ np.log(p) + negatives @ np.log1p(-p) + missing @ unlabelled - 0.5 * (u / spread) ** 2
+    unlabeled = np.log(p * survival[0] + (1.0 - p) * survival[1])
+    return positives @ np.log(p) + negatives @ np.log1p(-p) + missing @ unlabeled - 0.5 * (u / spread) ** 2
 
 
 @pytest.mark.parametrize("spread", [0.1, 0.4, 0.8])
@@ -87,7 +87,7 @@ HOW: dict[str, dict[str, Any]] = {
 def test_newest_month_is_held(how, sets):
     how = HOW[how]
     found = newest_month(range(sets), **how)
-    assert found.labelled.mean() < 0.1
+    assert found.labeled.mean() < 0.1
     assert found.held.sum(axis=0).min() >= fewest(sets), found.coverage
 
 
@@ -103,25 +103,25 @@ def segments(seed: int, *levels: float) -> tuple[list[EvaluationSet], list[int]]
     """A year of each of several segments, with the positives among its missing rows."""
     rng = np.random.default_rng(seed)
     years = [simulated(rng, 1500, level=level) for level in levels]
-    return [EvaluationSet.merged(year.sets()) for year in years], [int((year.y & ~year.known).sum()) for year in years]
+    return [EvaluationSet.concat(year.sets()) for year in years], [int((year.y & ~year.known).sum()) for year in years]
 
 
-def expected(data: EvaluationSet, nodes: Posterior) -> float:
+def expected(data: EvaluationSet, posterior: Posterior) -> float:
     """Positives expected among the missing rows."""
-    return float(nodes.weight @ nodes.probability @ missing_rows(data, nodes))
+    return float(posterior.weight @ posterior.probability @ missing_rows(data, posterior))
 
 
 def test_one_curve_for_all_hides_what_levels_show() -> None:
     sets, truth = segments(4, -0.8, 0.0, 0.8)
-    own = [expected(data, model.nodes(data)) for model, data in zip(fit_groups(LateLabels(), sets), sets, strict=True)]
-    fit = LateLabels().fit(EvaluationSet.merged(sets))
-    shared = [expected(data, fit.nodes(data)) for data in sets]
+    own = [expected(data, model.posterior(data)) for model, data in zip(fit_groups(Delayed(), sets), sets, strict=True)]
+    fit = Delayed().fit(EvaluationSet.concat(sets))
+    shared = [expected(data, fit.posterior(data)) for data in sets]
     for place in (0, 2):
         assert abs(own[place] - truth[place]) < 0.4 * abs(shared[place] - truth[place])
 
 
-def test_how_far_groups_differ_is_learnt() -> None:
-    alike, apart = (fit_groups(LateLabels(), segments(8, *levels)[0])[0] for levels in ((0.0,) * 6, (-0.6, 0.6) * 3))
+def test_how_far_groups_differ_is_learned() -> None:
+    alike, apart = (fit_groups(Delayed(), segments(8, *levels)[0])[0] for levels in ((0.0,) * 6, (-0.6, 0.6) * 3))
     assert isinstance(alike, GroupDelays)
     assert isinstance(apart, GroupDelays)
     assert alike.spread.mean() < 0.25 < 0.4 < apart.spread.mean()
@@ -129,9 +129,9 @@ def test_how_far_groups_differ_is_learnt() -> None:
 
 def test_a_group_without_any_label_answers(year):
     sets = year.sets()
-    blank = [sets[0].unlabelled(), *sets[1:]]
-    nodes = fit_groups(LateLabels(), blank)[0].nodes(blank[0])
-    fraction = nodes.probability @ missing_rows(blank[0], nodes) / blank[0].n_missing
+    blank = [sets[0].unlabeled(), *sets[1:]]
+    posterior = fit_groups(Delayed(), blank)[0].posterior(blank[0])
+    fraction = posterior.probability @ missing_rows(blank[0], posterior) / blank[0].n_missing
     assert abs(fraction.mean() - year.y[year.month == 0].mean()) < 3.0 * fraction.std()
 
 
@@ -140,30 +140,30 @@ def test_a_group_without_any_label_is_wider_than_with_labels():
     spreads = []
     for seed in (3, 4, 5):
         sets = simulated(np.random.default_rng(seed), n=4000, apart=0.3).sets()
-        blank = [sets[0].unlabelled(), *sets[1:]]
+        blank = [sets[0].unlabeled(), *sets[1:]]
         for groups in (sets, blank):
-            data, nodes = groups[0], fit_groups(LateLabels(), groups)[0].nodes(groups[0])
-            spreads.append((nodes.probability @ missing_rows(data, nodes)).std() / data.n_rows)
+            data, posterior = groups[0], fit_groups(Delayed(), groups)[0].posterior(groups[0])
+            spreads.append((posterior.probability @ missing_rows(data, posterior)).std() / data.n_rows)
     known, unknown = np.reshape(spreads, (3, 2)).mean(axis=0)
     assert unknown > known > 0.0
 
 
 def test_total_is_the_sum_of_the_months_draw_by_draw(year):
     sets = year.sets()
-    models = fit_groups(LateLabels(), sets)
-    nodes = [model.nodes(data) for model, data in zip(models, sets, strict=True)]
-    posteriors = [GroupPosterior.of(data, one, len(sets)) for data, one in zip(sets, nodes, strict=True)]
-    whole, joint, n_borrowing, _ = stack_groups(sets, posteriors, models, LateLabels().nodes)
+    models = fit_groups(Delayed(), sets)
+    posterior = [model.posterior(data) for model, data in zip(models, sets, strict=True)]
+    posteriors = [GroupPosterior.of(data, one, len(sets)) for data, one in zip(sets, posterior, strict=True)]
+    whole, joint, n_borrowing, _ = stack_groups(sets, posteriors, models, Delayed().posterior)
     assert not n_borrowing
     assert whole.n_rows == year.y.size
-    months = sum(one.probability @ missing_rows(data, one) for data, one in zip(sets, nodes, strict=True))
+    months = sum(one.probability @ missing_rows(data, one) for data, one in zip(sets, posterior, strict=True))
     assert np.allclose(joint.probability @ missing_rows(whole, joint), months, rtol=1e-9)
 
 
 def test_one_group_alone_is_the_model_of_its_rows(year):
-    data = EvaluationSet.merged(year.sets())
-    (model,) = fit_groups(LateLabels(), [data])
-    one, other = model.nodes(data), LateLabels().nodes(data)
+    data = EvaluationSet.concat(year.sets())
+    (model,) = fit_groups(Delayed(), [data])
+    one, other = model.posterior(data), Delayed().posterior(data)
     assert np.array_equal(one.probability, other.probability)
 
 
@@ -178,29 +178,31 @@ def months(year):
             "scored": np.datetime64("2026-12-31") - year.age,
         }
     )
-    settings: dict[str, Any] = {"label": "y", "score": "p", "threshold": 0.3, "metrics": ["precision", "recall"]}
-    return dm.evaluate_by(table, "month", scored_at="scored", as_of="2026-12-31", **settings)
+    settings: dict[str, Any] = {"y_true": "y", "y_score": "p", "threshold": 0.3, "metrics": ["precision", "recall"]}
+    return dm.evaluate_by(
+        data=table, by="month", missingness=dm.missing.Delayed(scored_at="scored", as_of="2026-12-31"), **settings
+    )
 
 
 def test_evaluate_by_answers_for_every_month_with_one_fit(months):
     assert len(months) == 12
     assert not any(group.too_small for group in months.groups.values())
     newest = months.groups[0,]
-    assert newest.counts["labelled"] == 0
+    assert newest.counts["labeled"] == 0
     assert newest.metrics["precision"].low < newest.metrics["precision"].high
-    assert months[0].stated == "late"
-    assert "learnt from all groups" in months.notes()[0]
-    assert "learnt from all their rows" in months.total.assumption
+    assert months[0].stated == "delayed"
+    assert "learned from all groups" in months._notes()[0]
+    assert "learned from all their rows" in months.total.assumption
 
 
 def test_total_of_evaluate_by_is_the_sum_of_its_months(months):
-    by_month = sum(expected(one.data, one.nodes) for one in months.values())
-    assert expected(months.total.data, months.total.nodes) == pytest.approx(by_month, rel=1e-9)
+    by_month = sum(expected(one.data, one.posterior) for one in months.values())
+    assert expected(months.total.data, months.total.posterior) == pytest.approx(by_month, rel=1e-9)
     assert months.total.data.n_rows == sum(group.counts["rows"] for group in months.groups.values())
 
 
 def test_the_arrival_of_all_groups_is_that_of_all_rows():
-    names: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "metrics": "precision"}
+    names: dict[str, Any] = {"y_true": "y", "y_score": "p", "metrics": "precision"}
     rng = np.random.default_rng(0)
     age = rng.integers(0, 100, 1500)
     score = rng.random(1500)
@@ -210,12 +212,16 @@ def test_the_arrival_of_all_groups_is_that_of_all_rows():
     rows = pd.DataFrame(
         {"y": np.where(took <= age, y, np.nan), "p": score, "scored": today - pd.to_timedelta(age, "D")}
     )
-    grouped = dm.evaluate_by(rows, **names, as_of="2026-07-01", time="scored", every="month")
-    found, expected = grouped.arrival, dm.evaluate_frame(rows, **names, as_of="2026-07-01").arrival
+    delayed = dm.missing.Delayed(scored_at="scored", as_of="2026-07-01")
+    grouped = dm.evaluate_by(data=rows, missingness=delayed, time="scored", period="month", **names)
+    found, expected = (
+        grouped.arrival,
+        dm.evaluate(data=rows, missingness=delayed, **names).arrival,
+    )
     assert found is not None
     assert expected is not None
     assert found.headline() == expected.headline()
-    assert found.table() == expected.table()
+    assert found._table() == expected._table()
     pytest.importorskip("matplotlib").use("Agg")
     assert dm.plotting.plot_arrival(grouped).get_xlabel() == "age in days"
     for part in (grouped.total, grouped["2026-06"]):
@@ -225,7 +231,7 @@ def test_the_arrival_of_all_groups_is_that_of_all_rows():
 
 def test_groups_without_ages_have_no_arrival():
     rows = pd.DataFrame({"y": [1, 0, None] * 20, "p": [0.9, 0.2, 0.6] * 20, "shop": ["a", "b"] * 30})
-    grouped = dm.evaluate_by(rows, "shop", label="y", score="p", missingness="random", metrics="recall")
+    grouped = dm.evaluate_by("y", "p", data=rows, by="shop", missingness="random", metrics="recall")
     assert grouped.arrival is None
     for one in (grouped, grouped.total, grouped["a"]):
         with pytest.raises(dm.InputError, match="did not learn from ages"):

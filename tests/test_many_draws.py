@@ -49,28 +49,28 @@ def of_nearly_sure_nodes(score, weight, p, share, ties):
 
 @pytest.mark.parametrize("ties", ["half", "full"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("nodes", [2, 5, 12])
-def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_force(nodes, weighted, ties):
+@pytest.mark.parametrize("posterior", [2, 5, 12])
+def test_nodes_that_are_sure_of_labelings_of_their_own_have_the_law_of_brute_force(posterior, weighted, ties):
     for seed in range(2):
-        rng = np.random.default_rng([nodes, weighted, seed])
+        rng = np.random.default_rng([posterior, weighted, seed])
         m = int(rng.integers(24, 36))
         # Tied rows have weights of their own, which keep them apart.
         score = rng.integers(0, 257, m) / 256 if weighted else rng.permutation(1025)[:m] / 1024
         weight = rng.lognormal(0.0, 1.0, m) if weighted else np.ones(m)
         order = np.lexsort((weight, score))
         score, weight = score[order], weight[order]
-        p = rng.choice([1e-12, 1e-6, 1e-3, 1.0 - 1e-3, 1.0 - 1e-6], (nodes, m))
-        share = rng.dirichlet(np.full(nodes, 2.0))
+        p = rng.choice([1e-12, 1e-6, 1e-3, 1.0 - 1e-3, 1.0 - 1e-6], (posterior, m))
+        share = rng.dirichlet(np.full(posterior, 2.0))
         data = dm.EvaluationSet(np.full(m, math.nan), score, sample_weight=weight)
         np.testing.assert_array_equal(data.cells.mass(data.cells.missing), weight)  # columns are in the order of rows
         functional = dm.metrics.roc_auc(ties=ties).bind(data, 0.0)
-        law = next(Auto().distributions([functional], Posterior(share, p)))
+        distribution = next(Auto().distributions([functional], Posterior(share, p)))
         values, level = of_nearly_sure_nodes(score, weight, p, share, ties)
         # An assignment that a draw is nearly certain of has its place and its mass.
         heavy = np.flatnonzero(np.diff(level, prepend=0.0) > 0.02)
         edges = np.concatenate([values[heavy] - 1e-9, values[heavy] + 1e-9])
         expected = np.concatenate([[0.0], level])[np.searchsorted(values, edges, side="right")]
-        np.testing.assert_allclose(law.cdf(edges), expected, rtol=0.0, atol=0.01, err_msg=str(seed))
+        np.testing.assert_allclose(distribution.cdf(edges), expected, rtol=0.0, atol=0.01, err_msg=str(seed))
 
 
 def drawn_of_ties(known, missing, p, share, draws=400_000):
@@ -83,21 +83,24 @@ def drawn_of_ties(known, missing, p, share, draws=400_000):
     return np.sort(right / (positive.sum(axis=1) * negative.sum(axis=1)))
 
 
-@pytest.mark.parametrize("nodes", [3, 12])
-def test_ties_in_full_are_right_at_nodes_that_expect_different_shares_of_a_group(nodes):
-    rng = np.random.default_rng([nodes, 4])
+@pytest.mark.parametrize("posterior", [3, 12])
+def test_ties_in_full_are_right_at_nodes_that_expect_different_shares_of_a_group(posterior):
+    rng = np.random.default_rng([posterior, 4])
     score, missing, known = np.arange(5) / 4.0, np.full(5, 100), rng.integers(20, 40, (2, 5))  # negatives, positives
-    p, share = rng.uniform(0.1, 0.95, (nodes, 5)), rng.dirichlet(np.full(nodes, 2.0))
+    p, share = rng.uniform(0.1, 0.95, (posterior, 5)), rng.dirichlet(np.full(posterior, 2.0))
     labels = np.repeat([0.0, 1.0, math.nan], 5)
     counts = np.concatenate([*known, missing])
     data = dm.EvaluationSet(np.repeat(labels, counts), np.repeat(np.tile(score, 3), counts))
     functional = dm.metrics.roc_auc(ties="full").bind(data, math.nan)
-    law = next(Auto().distributions([functional], Posterior(share, p)))
+    distribution = next(Auto().distributions([functional], Posterior(share, p)))
     values = drawn_of_ties(known, missing, p, share)
     # What is promised of such a law, and how far so many draws stray once in a million (DKW).
     slack = 0.01 + math.sqrt(math.log(2.0 / 1e-6) / (2.0 * values.size))
     at = np.linspace(0, values.size - 1, 500).astype(int)
-    assert np.abs(law.cdf(values[at]) - np.searchsorted(values, values[at], side="right") / values.size).max() < slack
+    assert (
+        np.abs(distribution.cdf(values[at]) - np.searchsorted(values, values[at], side="right") / values.size).max()
+        < slack
+    )
 
 
 def test_five_metrics_of_many_rows_take_less_than_100_bytes_per_row():
@@ -107,7 +110,7 @@ def test_five_metrics_of_many_rows_take_less_than_100_bytes_per_row():
     y = np.where(rng.random(n) < 0.3, math.nan, (rng.random(n) < score).astype(float))
     tracemalloc.start()
     try:
-        dm.evaluate(y, score, label_model=score)
+        dm.evaluate(y, score, missingness=dm.missing.Fixed(score))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -42,7 +42,7 @@ def list_numbers(summary):
 def test_evaluate_by_equals_evaluate_of_each_group(missingness, n_groups, n_rows):
     table = simulate_groups(n_groups, n_rows)
     result = dm.evaluate_by(
-        table, "group", label="label", score="score", metrics=METRICS, missingness=missingness, buckets="exact"
+        "label", "score", data=table, by="group", metrics=METRICS, missingness=missingness, score_bins="exact"
     )
     n_compared = 0
     for (group,), summary in result.groups.items():
@@ -60,8 +60,7 @@ def test_evaluate_by_equals_evaluate_of_each_group(missingness, n_groups, n_rows
 def test_evaluate_by_does_not_depend_on_n_jobs():
     table = simulate_groups(12, 10)
     serial, parallel = (
-        dm.evaluate_by(table, "group", label="label", score="score", metrics=METRICS, n_jobs=n_jobs)
-        for n_jobs in (1, 2)
+        dm.evaluate_by("label", "score", data=table, by="group", metrics=METRICS, n_jobs=n_jobs) for n_jobs in (1, 2)
     )
     for key in serial.groups:
         np.testing.assert_array_equal(list_numbers(serial.groups[key]), list_numbers(parallel.groups[key]))

@@ -6,12 +6,13 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
-from darkmetrics import label_models
+from darkmetrics import missing
 from darkmetrics.missingness import sampling
 from darkmetrics.missingness.delay_fit import FittedSetting, compute_label_probability
 from darkmetrics.posterior import FittedModel, fit_model
 from darkmetrics.posterior.likelihood import Likelihood
 from posterior_models import sample_posterior_by_metropolis
+from row_values import build_set
 from test_delayed import draw_by_mcmc
 
 METRICS = ["recall"]
@@ -40,18 +41,22 @@ def evaluate_mechanism(mechanism, seed, n=1500):
     if mechanism in ("by_score, strata", "by_label, strata"):
         name = mechanism.split(",")[0]
         labels = hide(rng, y, by_score if name == "by_score" else by_label)
-        return dm.evaluate(labels, score, missingness=name, strata=strata, metrics=METRICS)
+        model = (missing.ByScore if name == "by_score" else missing.ByLabel)(strata=strata)
+        return dm.evaluate(labels, score, missingness=model, metrics=METRICS)
     if mechanism in ("by_label, reference", "by_score_and_label, reference"):
         name, rate = mechanism.split(",")[0], by_label if "by_label," in mechanism else expit(1.5 * y - 1.5 - 0.5 * z)
         labels = hide(rng, y, rate)[rows]
-        return dm.evaluate(labels, score[rows], missingness=name, reference=reference, metrics=METRICS)
+        kind = missing.ByLabel if name == "by_label" else missing.ByScoreAndLabel
+        return dm.evaluate(labels, score[rows], missingness=kind(reference=reference), metrics=METRICS)
     if mechanism == "propensity":
         propensity = np.where(z < -1.4, 1.0, rng.choice([0.1, 0.3, 0.6], n))
-        return dm.evaluate(hide(rng, y, 1.0 - propensity), score, propensity=propensity, metrics=METRICS)
+        return dm.evaluate(
+            hide(rng, y, 1.0 - propensity), score, missingness=dm.missing.Propensity(propensity), metrics=METRICS
+        )
     assert mechanism == "covariates"
     x = y + rng.normal(size=n)
-    model = label_models.Features(LogisticRegression(), x[:, None])
-    return dm.evaluate(hide(rng, y, expit(x - 0.5)), score, label_model=model, metrics=METRICS)
+    covariates = missing.Covariates(LogisticRegression(), x[:, None])
+    return dm.evaluate(hide(rng, y, expit(x - 0.5)), score, missingness=covariates, metrics=METRICS)
 
 
 MECHANISMS = [
@@ -142,12 +147,12 @@ def simulate_delays(kind, seed, n=2000):
         is_known &= y == 1
     if "times" in kind:
         columns["delay"] = np.where(is_known, delay, np.nan)
-    return dm.EvaluationSet(np.where(is_known, y, np.nan), score, threshold=0.5, age=age, **columns)
+    return build_set(np.where(is_known, y, np.nan), score, threshold=0.5, age=age, **columns)
 
 
 def fit_delays(kind, seed):
     reviewed = "by_score" if "review" in kind else "propensity" if "propensity" in kind else "all"
-    return label_models.LateLabels(reviewed=reviewed).fit(simulate_delays(kind, seed)).best
+    return missing.Delayed(reviewed=reviewed).fit(simulate_delays(kind, seed)).best
 
 
 DELAYS = ["ages", "times", "ages, batches", "times, batches", "ages, maturity", "times, maturity"]

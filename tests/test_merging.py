@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics._kernels.bucket_grid import bucket_index
 from darkmetrics.data.cells import Cells
 from darkmetrics.exceptions import InputError
+from row_values import build_set
 
 
 def rows(n, rng, *, distinct=500):
@@ -22,7 +24,7 @@ def rows(n, rng, *, distinct=500):
 
 def assert_same(a, b, *, mean_to=0.0):
     """Every array equal bit for bit, with its type; means of buckets to `mean_to` of their size."""
-    assert (a.threshold, a.pos_label, a.buckets) == (b.threshold, b.pos_label, b.buckets)
+    assert (a.threshold, a.pos_label, a.score_bins) == (b.threshold, b.pos_label, b.score_bins)
     for name, array in a.cells.arrays().items():
         other = getattr(b.cells, name)
         if array is None or other is None:
@@ -55,12 +57,12 @@ def test_thirty_days_added_up_are_the_rows_of_all_days(kind):
     more = more_columns(kind, y.size, rng)
     day = rng.integers(0, 30, y.size)
     days = [
-        EvaluationSet(y[day == d], score[day == d], **{name: column[day == d] for name, column in more.items()})
+        build_set(y[day == d], score[day == d], **{name: column[day == d] for name, column in more.items()})
         for d in range(30)
     ]
-    union = EvaluationSet(y, score, **more)
+    union = build_set(y, score, **more)
     assert_same(sum(days), union)
-    assert_same(EvaluationSet.merged(days[::-1]), union)
+    assert_same(EvaluationSet.concat(days[::-1]), union)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -70,15 +72,15 @@ def test_thirty_days_in_buckets_added_up_are_the_buckets_of_all_days(kind):
     more = more_columns(kind, y.size, rng)
     day = rng.integers(0, 30, y.size)
     days = [
-        EvaluationSet(y[day == d], score[day == d], **{name: column[day == d] for name, column in more.items()})
+        build_set(y[day == d], score[day == d], **{name: column[day == d] for name, column in more.items()})
         for d in range(30)
     ]
-    union = EvaluationSet(y, score, **more).coarsened(256)
-    assert union.buckets == 256
+    union = build_set(y, score, **more).binned(256)
+    assert union.score_bins == 256
     # Some days finer than others: the coarsest counts, because buckets are nested.
-    mixed = [one.coarsened(256 << (i % 3)) for i, one in enumerate(days)]
+    mixed = [one.binned(256 << (i % 3)) for i, one in enumerate(days)]
     # Means of a few hundred numbers, added up in another order.
-    assert_same(EvaluationSet.merged(mixed), union, mean_to=1e-12)
+    assert_same(EvaluationSet.concat(mixed), union, mean_to=1e-12)
     assert_same(sum(mixed[1:], mixed[0]), union, mean_to=1e-12)
     assert_same(days[0] + sum(mixed[2:], mixed[1]), union, mean_to=1e-12)  # an exact day beside bucketed ones
 
@@ -87,7 +89,7 @@ def test_a_bucket_holds_the_rows_of_its_grid_cell_on_one_side_of_the_threshold()
     rng = np.random.default_rng(3)
     y, score = rows(3000, rng)
     threshold = float(np.quantile(score, 0.6))
-    data = EvaluationSet(y, score, threshold=threshold).coarsened(64)
+    data = EvaluationSet(y, score, threshold=threshold).binned(64)
     expected: dict[Any, list[Any]] = {}
     for label, s in zip(y.tolist(), score.tolist(), strict=True):
         key = int(bucket_index(np.array([s]), 64)[0]), s >= threshold
@@ -107,21 +109,21 @@ def test_coarsening_in_two_steps_is_coarsening_at_once():
     rng = np.random.default_rng(4)
     y, score = rows(4000, rng)
     data = EvaluationSet(y, score, sample_weight=rng.choice([1.0, 3.0], y.size))
-    assert_same(data.coarsened(1024).coarsened(64), data.coarsened(64), mean_to=1e-13)
-    assert_same(data.coarsened(100), data.coarsened(64))  # rounded down to a power of two
+    assert_same(data.binned(1024).binned(64), data.binned(64), mean_to=1e-13)
+    assert_same(data.binned(100), data.binned(64))  # rounded down to a power of two
 
 
 def test_a_set_whose_buckets_hold_one_score_each_stays_exact():
     data = EvaluationSet([1, 0, None], [0.1, 0.5, 0.9])
-    assert data.coarsened(65536) is data
-    bucketed = EvaluationSet([1, 0, None], [0.1, 0.1000001, 0.9]).coarsened(64)
-    assert bucketed.coarsened(128) is bucketed  # finer than it is, it cannot become
+    assert data.binned(65536) is data
+    bucketed = EvaluationSet([1, 0, None], [0.1, 0.1000001, 0.9]).binned(64)
+    assert bucketed.binned(128) is bucketed  # finer than it is, it cannot become
 
 
 @pytest.mark.parametrize("bad", [15, 0, -1, 64.0, True, "64", None])
 def test_a_number_of_buckets_is_a_whole_number_of_at_least_16(bad):
     with pytest.raises(InputError, match=r"^buckets: expected a whole number of at least 16, got"):
-        EvaluationSet([1, 0], [0.1, 0.9]).coarsened(bad)
+        EvaluationSet([1, 0], [0.1, 0.9]).binned(bad)
 
 
 # ------------------------------------------------------------------------------------------ taking away
@@ -133,7 +135,7 @@ def test_what_was_added_can_be_taken_away(kind):
     y, score = rows(2000, rng)
     more = more_columns(kind, y.size, rng)
     first = np.arange(y.size) < 1200
-    a, b = (EvaluationSet(y[own], score[own], **{k: v[own] for k, v in more.items()}) for own in (first, ~first))
+    a, b = (build_set(y[own], score[own], **{k: v[own] for k, v in more.items()}) for own in (first, ~first))
     assert_same((a + b) - b, a)
     assert ((a + b) - (a + b)).n_rows == 0
 
@@ -144,9 +146,9 @@ def test_what_was_added_in_buckets_can_be_taken_away_but_for_the_ends_of_buckets
     y, score = rows(2000, rng)
     more = more_columns(kind, y.size, rng)
     first = np.arange(y.size) < 1200
-    a, b = (EvaluationSet(y[own], score[own], **{k: v[own] for k, v in more.items()}) for own in (first, ~first))
-    left, expected = (a + b).coarsened(128) - b, a.coarsened(128)
-    assert left.buckets == 128
+    a, b = (build_set(y[own], score[own], **{k: v[own] for k, v in more.items()}) for own in (first, ~first))
+    left, expected = (a + b).binned(128) - b, a.binned(128)
+    assert left.score_bins == 128
     for name in ("decision", "positives", "negatives", "missing"):
         np.testing.assert_array_equal(getattr(left.cells, name), getattr(expected.cells, name))
     # Differences of sums of at most 2,000 scores, of which a few rows may be left.
@@ -163,12 +165,12 @@ def test_taking_away_rows_that_are_not_there_names_score_and_counts():
     for y, s, text in (
         ([1, 1], [0.9, 0.9], r"2 positive rows to take away at score 0\.9, where the set has 1"),
         ([0], [0.9], r"1 negative row to take away at score 0\.9, where the set has 0"),
-        ([None], [0.3], r"1 unlabelled row to take away at score 0\.3, where the set has 0"),
+        ([None], [0.3], r"1 unlabeled row to take away at score 0\.3, where the set has 0"),
     ):
         with pytest.raises(InputError, match=rf"^cells: {text}\. Only rows that are in a set"):
             data - EvaluationSet(y, s)
-    bucketed = EvaluationSet([1, 0], [0.9, 0.9001]).coarsened(16)
-    with pytest.raises(InputError, match=r"1 unlabelled row to take away at score 0\.90005, where the set has 0"):
+    bucketed = EvaluationSet([1, 0], [0.9, 0.9001]).binned(16)
+    with pytest.raises(InputError, match=r"1 unlabeled row to take away at score 0\.90005, where the set has 0"):
         bucketed - EvaluationSet([None], [0.90005])
 
 
@@ -184,15 +186,15 @@ def test_only_sets_of_one_threshold_and_class_go_together():
     with pytest.raises(InputError, match=r"^late: expected an EvaluationSet"):
         data.with_labels([1])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^sets: none given"):
-        EvaluationSet.merged([])
+        EvaluationSet.concat([])
 
 
 # ------------------------------------------------------------------------------------------ late labels
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("buckets", [None, 128])
-def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_labels(kind, buckets):
+@pytest.mark.parametrize("score_bins", [None, 128])
+def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_labels(kind, score_bins):
     rng = np.random.default_rng(7)
     y, score = rows(2000, rng)
     more = more_columns(kind, y.size, rng)
@@ -200,27 +202,27 @@ def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_lab
     missing = np.isnan(y)
     came = missing & (rng.random(y.size) < 0.5)
     later = np.where(came, truth, y)
-    early = EvaluationSet(y, score, **more)
+    early = build_set(y, score, **more)
     # The rows that are still open come along, and are ignored.
-    late = EvaluationSet(later[missing], score[missing], **{k: v[missing] for k, v in more.items()})
-    expected = EvaluationSet(later, score, **more)
-    if buckets is None:
+    late = build_set(later[missing], score[missing], **{k: v[missing] for k, v in more.items()})
+    expected = build_set(later, score, **more)
+    if score_bins is None:
         assert_same(early.with_labels(late), expected)
         return
-    coarse, expected = early.coarsened(buckets), expected.coarsened(buckets)
+    coarse, expected = early.binned(score_bins), expected.binned(score_bins)
     if kind != "probability":
         assert_same(coarse.with_labels(late), expected, mean_to=1e-12)
-        assert_same(early.with_labels(late.coarsened(buckets)), expected, mean_to=1e-12)
+        assert_same(early.with_labels(late.binned(score_bins)), expected, mean_to=1e-12)
         return
     # Which of a bucket's probabilities are left is not known; old rows away and new ones in their place is right.
     with pytest.raises(InputError, match=r"^late: the set has probabilities and its scores are in buckets"):
         coarse.with_labels(late)
-    before = EvaluationSet(y[missing], score[missing], probability=more["probability"][missing])
+    before = EvaluationSet(y[missing], score[missing], missingness=dm.missing.Fixed(more["probability"][missing]))
     assert_same(coarse - before + late, expected, mean_to=1e-9)
 
 
 def test_rows_taken_out_of_buckets_of_the_largest_scores_leave_finite_means():
-    data = EvaluationSet([1, 0, 1, 0], [1.7e308, 1.75e308, 1.79e308, -1.0]).coarsened(16)
+    data = EvaluationSet([1, 0, 1, 0], [1.7e308, 1.75e308, 1.79e308, -1.0]).binned(16)
     left = (data + data) - data
     np.testing.assert_allclose(left.cells.score, data.cells.score, rtol=1e-12)
 
@@ -240,7 +242,7 @@ def test_more_late_labels_than_are_missing_name_score_and_counts():
 
 
 def test_late_labels_need_the_probability_by_which_rows_are_matched():
-    data = EvaluationSet([1, None], [0.9, 0.7], probability=[0.4])
+    data = EvaluationSet([1, None], [0.9, 0.7], missingness=dm.missing.Fixed([0.4]))
     with pytest.raises(InputError, match=r"^late: it has no probability"):
         data.with_labels(EvaluationSet([1], [0.7]))
 
@@ -256,10 +258,10 @@ def test_labels_that_did_not_come_change_nothing():
 def test_every_view_of_a_bucketed_set_keeps_its_buckets():
     rng = np.random.default_rng(8)
     y, score = rows(1000, rng)
-    data = EvaluationSet(y, score).coarsened(64)
+    data = EvaluationSet(y, score).binned(64)
     lowest = float(data.cells.arrays()["low"][10])
-    for view in (data.labelled(), data.unlabelled(), data.with_threshold(lowest)):
-        assert view.buckets == 64
+    for view in (data.labeled(), data.unlabeled(), data.with_threshold(lowest)):
+        assert view.score_bins == 64
         columns = view.cells.arrays()
         assert np.all(columns["low"] <= columns["score"])
         assert np.all(columns["score"] <= columns["high"])
@@ -272,7 +274,7 @@ def test_every_view_of_a_bucketed_set_keeps_its_buckets():
 def test_a_threshold_inside_a_bucket_is_refused_and_at_its_lowest_score_is_exact():
     rng = np.random.default_rng(9)
     y, score = rows(3000, rng)
-    exact, data = EvaluationSet(y, score), EvaluationSet(y, score).coarsened(64)
+    exact, data = EvaluationSet(y, score), EvaluationSet(y, score).binned(64)
     for low, high in zip(*(data.cells.arrays()[end].tolist()[::7] for end in ("low", "high")), strict=True):
         assert data.with_threshold(low).by_decision == exact.with_threshold(low).by_decision
         above = float(np.nextafter(high, 2.0))
@@ -293,8 +295,8 @@ def test_counts_beyond_32_bits_are_added_and_taken_away_exactly():
     million = np.array([10**9, 10**6], dtype=np.int32)
     score = np.array([0.9, 0.9001])
     one = EvaluationSet.from_cells(Cells(score, score >= 0.5, million, million[::-1], 0 * million), threshold=0.5)
-    for data in (one, one.coarsened(16)):
-        many = EvaluationSet.merged([data] * 5)
+    for data in (one, one.binned(16)):
+        many = EvaluationSet.concat([data] * 5)
         counts = many.cells.arrays()
         assert counts["positives"].sum() == counts["negatives"].sum() == 5 * (10**9 + 10**6)
         assert (many - data - data).n_rows == 6 * (10**9 + 10**6)

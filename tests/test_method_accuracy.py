@@ -70,7 +70,9 @@ def test_weights_near_one_number_keep_their_steps(blur):
     weight, p = 1.0 + blur * rng.standard_normal(rows), rng.uniform(0.02, 0.1, rows)
     y, score = np.full(rows, np.nan), np.full(rows, 0.9)
     score += 1e-6 * np.arange(rows)  # rows apart
-    distribution = dm.evaluate(y, score, metrics="precision", sample_weight=weight, label_model=p)["precision"]
+    distribution = dm.evaluate(y, score, metrics="precision", sample_weight=weight, missingness=dm.missing.Fixed(p))[
+        "precision"
+    ]
     t = np.linspace(3.3, 18.3, 31) + 0.2
     expected = cdf_of_sum(weight, p, t, 3.0 / blur)  # to 1e-7
     np.testing.assert_allclose(distribution.cdf(t / weight.sum()), expected, atol=0.01)
@@ -81,7 +83,7 @@ def test_formula_with_a_kink_is_close_to_its_counts():
     rng = np.random.default_rng(0)
     score = rng.random(4000)
     p = np.where(score >= 0.5, 0.15, 0.15)
-    distribution = dm.evaluate(np.full(4000, np.nan), score, metrics=kink, label_model=p)["kink"]
+    distribution = dm.evaluate(np.full(4000, np.nan), score, metrics=kink, missingness=dm.missing.Fixed(p))["kink"]
     yes = int((score >= 0.5).sum())
     tp, fn = rng.binomial(yes, 0.15, 400_000), rng.binomial(4000 - yes, 0.15, 400_000)
     values = np.maximum(tp / 600, 1 - fn / 600)
@@ -96,7 +98,12 @@ def test_expansion_is_right_where_one_side_is_nearly_certain(threshold, metric):
     score = rng.random(1000)
     p, weight = expit(20.0 * (score - 0.5)), rng.lognormal(0.0, 0.3, 1000)
     distribution = dm.evaluate(
-        np.full(1000, np.nan), score, threshold=threshold, label_model=p, sample_weight=weight, metrics=metric
+        np.full(1000, np.nan),
+        score,
+        threshold=threshold,
+        missingness=dm.missing.Fixed(p),
+        sample_weight=weight,
+        metrics=metric,
     )[metric]
     labels = (rng.random((2**15, 1000)) < p).astype(np.float64)
     values = oracle.definition_of(metric)(labels, score, (score >= threshold).astype(float), weight)
@@ -114,7 +121,9 @@ def test_weighted_formula_with_a_kink_is_close_to_plain_draws(formula):
     score, weight = np.repeat([0.9, 0.1], [80, 120]), rng.lognormal(0.0, 0.5, 200)
     p = np.where(score > 0.5, 0.6, 0.4)
     metric = dm.metrics.ConfusionMetric(name="mine", formula=formula)
-    distribution = dm.evaluate(np.full(200, np.nan), score, metrics=metric, label_model=p, sample_weight=weight)["mine"]
+    distribution = dm.evaluate(
+        np.full(200, np.nan), score, metrics=metric, missingness=dm.missing.Fixed(p), sample_weight=weight
+    )["mine"]
     labels = (rng.random((2**16, 200)) < p) * weight
     tp, fn = labels[:, :80].sum(axis=1), labels[:, 80:].sum(axis=1)
     values = formula(tp, weight[:80].sum() - tp, fn, weight[80:].sum() - fn)

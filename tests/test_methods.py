@@ -48,15 +48,15 @@ def rows(n=200, share=0.4, seed=0):
 
 def evaluate(metrics, method, data=None, **options):
     y, score, p = rows() if data is None else data
-    return dm.evaluate(y, score, metrics=metrics, method=method, label_model=p, **options)
+    return dm.evaluate(y, score, metrics=metrics, method=method, missingness=dm.missing.Fixed(p), **options)
 
 
-def kolmogorov(law, sample_law):
+def kolmogorov(distribution, sample_law):
     """Distance of a law and an empirical law, on both sides of the atoms of the latter."""
     atoms, level = sample_law.atoms, np.cumsum(sample_law.masses)
     # The same value computed on two ways differs in its last bits.
-    at = np.abs(law.cdf(atoms + 1e-9) - level).max()
-    before = np.abs(law.cdf(atoms - 1e-9) - np.append(0.0, level[:-1])).max()
+    at = np.abs(distribution.cdf(atoms + 1e-9) - level).max()
+    before = np.abs(distribution.cdf(atoms - 1e-9) - np.append(0.0, level[:-1])).max()
     return float(max(at, before))
 
 
@@ -81,7 +81,7 @@ def test_monte_carlo_is_not_within_its_dkw_band_of_the_law_of_other_chances(metr
     y, score, p = rows()
     # Every decision is a little more often right: that moves all five.
     other = np.clip(p + np.where(score >= 0.5, 0.02, -0.02), 0.0, 1.0)
-    exact = dm.evaluate(y, score, metrics=metric, method="exact", label_model=other)
+    exact = dm.evaluate(y, score, metrics=metric, method="exact", missingness=dm.missing.Fixed(other))
     sampled = evaluate(metric, dm.methods.MonteCarlo(DRAWS), rng=20)
     assert kolmogorov(exact[metric], sampled[metric]) > BAND
 
@@ -139,9 +139,9 @@ def test_a_number_of_resamples_that_is_none_is_an_error(n_resamples):
 
 @pytest.mark.parametrize("n_resamples", [1, 17, np.int64(50)])
 def test_resamples_are_as_many_as_asked_for(n_resamples):
-    law = evaluate("accuracy", dm.methods.MonteCarlo(n_resamples), rng=0)["accuracy"]
+    distribution = evaluate("accuracy", dm.methods.MonteCarlo(n_resamples), rng=0)["accuracy"]
     # Every mass is a whole number of draws.
-    draws = law.masses * int(n_resamples)
+    draws = distribution.masses * int(n_resamples)
     np.testing.assert_allclose(draws, np.rint(draws), rtol=0.0, atol=1e-9)
     assert draws.sum() == pytest.approx(int(n_resamples))
 
@@ -151,7 +151,7 @@ def test_monte_carlo_of_confusion_metrics_never_holds_all_labels_of_all_scenario
     n = 200_000
     score = rng.random(n)
     y = np.where(rng.random(n) < 0.5, np.nan, (rng.random(n) < score).astype(float))
-    data = dm.EvaluationSet(y, score, probability=score)
+    data = dm.EvaluationSet(y, score, missingness=dm.missing.Fixed(score))
     tracemalloc.start()
     try:
         dm.evaluate(
@@ -169,7 +169,7 @@ def test_monte_carlo_of_ranks_is_chunked():
     n = 20_000
     score = rng.random(n)
     y = np.where(rng.random(n) < 0.5, np.nan, (rng.random(n) < score).astype(float))
-    data = dm.EvaluationSet(y, score, probability=score)
+    data = dm.EvaluationSet(y, score, missingness=dm.missing.Fixed(score))
     tracemalloc.start()
     try:
         dm.evaluate(data, metrics="roc_auc", method=dm.methods.MonteCarlo(1_500), rng=0)
@@ -211,10 +211,10 @@ def test_gaussian_has_the_mean_and_variance_of_the_paper(metric):
     v = p * (1.0 - p)
     z, w = alpha + a @ p, beta + b @ p
     var_z, var_w, cov = a**2 @ v, b**2 @ v, (a * b) @ v
-    law = evaluate(metric, "gaussian")[metric]
-    assert law.method == "gaussian"
-    assert law.mean() == pytest.approx(z / w, rel=1e-12)
-    assert law.var() == pytest.approx((z**2 * var_w + w**2 * var_z - 2.0 * cov * z * w) / w**4, rel=1e-12)
+    distribution = evaluate(metric, "gaussian")[metric]
+    assert distribution.method == "gaussian"
+    assert distribution.mean() == pytest.approx(z / w, rel=1e-12)
+    assert distribution.var() == pytest.approx((z**2 * var_w + w**2 * var_z - 2.0 * cov * z * w) / w**4, rel=1e-12)
 
 
 FORMULAS = {
@@ -248,10 +248,10 @@ def test_gaussian_of_a_formula_is_the_delta_method(metric):
             mpmath.fsum(q * (1 - q) for q in map(mpmath.mpf, p[missing & side])) for side in (decided, ~decided)
         ]
         mean, variance = value(tp, fn), sum(s**2 * v for s, v in zip(slopes, variances, strict=True))
-    (law,) = evaluate(metric, "gaussian").values()
-    assert law.mean() == pytest.approx(float(mean), rel=1e-12)
+    (distribution,) = evaluate(metric, "gaussian").values()
+    assert distribution.mean() == pytest.approx(float(mean), rel=1e-12)
     # A five-point difference of step 1/1000 of the count: its error is of the order 1e-12 times fifth derivatives.
-    assert law.var() == pytest.approx(float(variance), rel=1e-8)
+    assert distribution.var() == pytest.approx(float(variance), rel=1e-8)
 
 
 @pytest.mark.parametrize("ties", ["half", "full"])
@@ -267,10 +267,10 @@ def test_gaussian_of_roc_auc_is_the_ratio_of_means_with_the_ratio_variance(ties)
     mean_a, mean_d = chance @ a, chance @ d
     var_a, var_d, cov = chance @ (a - mean_a) ** 2, chance @ (d - mean_d) ** 2, chance @ ((a - mean_a) * (d - mean_d))
     metric = dm.metrics.roc_auc(ties=ties)
-    law = evaluate(metric, "gaussian", (y, score, p), zero_division=np.nan)[metric.name]
-    assert law.mean() == pytest.approx(mean_a / mean_d, rel=1e-12)
+    distribution = evaluate(metric, "gaussian", (y, score, p), zero_division=np.nan)[metric.name]
+    assert distribution.mean() == pytest.approx(mean_a / mean_d, rel=1e-12)
     expected = (mean_a**2 * var_d + mean_d**2 * var_a - 2.0 * cov * mean_a * mean_d) / mean_d**4
-    assert law.var() == pytest.approx(expected, rel=1e-9)
+    assert distribution.var() == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -285,12 +285,12 @@ def test_gaussian_of_average_precision_is_the_delta_method_of_its_two_sums(weigh
     mean_a, mean_d = chance @ gained, chance @ positives
     (var_a, cov), (_, var_d) = np.cov(gained, positives, aweights=chance, ddof=0)
     options = {"sample_weight": weight} if weighted else {}
-    law = evaluate("average_precision", "gaussian", (y, score, p), **options)["average_precision"]
-    assert law.method == "gaussian"
-    assert law.mean() == pytest.approx(mean_a / mean_d, rel=1e-12)
+    distribution = evaluate("average_precision", "gaussian", (y, score, p), **options)["average_precision"]
+    assert distribution.method == "gaussian"
+    assert distribution.mean() == pytest.approx(mean_a / mean_d, rel=1e-12)
     expected = (mean_a**2 * var_d + mean_d**2 * var_a - 2.0 * cov * mean_a * mean_d) / mean_d**4
     # The slopes are central differences of 0.02 standard deviations; terms that nearly cancel enlarge their error.
-    assert law.var() == pytest.approx(expected, rel=1e-3)
+    assert distribution.var() == pytest.approx(expected, rel=1e-3)
 
 
 def test_gaussian_of_gini_is_twice_that_of_roc_auc_less_one():
@@ -313,9 +313,9 @@ def test_gaussian_of_a_mean_loss_has_its_mean_and_variance(metric, loss):
     one, zero = loss(np.ones(y.size), score), loss(np.zeros(y.size), score)
     expected = np.where(missing, p * one + (1.0 - p) * zero, np.where(y == 1.0, one, zero)).mean()
     variance = (np.where(missing, p * (1.0 - p), 0.0) * (one - zero) ** 2).sum() / y.size**2
-    law = evaluate(metric, "gaussian", (y, score, p))[metric]
-    assert law.mean() == pytest.approx(expected, rel=1e-12)
-    assert law.var() == pytest.approx(variance, rel=1e-12)
+    distribution = evaluate(metric, "gaussian", (y, score, p))[metric]
+    assert distribution.mean() == pytest.approx(expected, rel=1e-12)
+    assert distribution.var() == pytest.approx(variance, rel=1e-12)
 
 
 def test_weighted_gaussian_has_the_mean_and_variance_of_the_weighted_ratio():
@@ -326,9 +326,9 @@ def test_weighted_gaussian_has_the_mean_and_variance_of_the_weighted_ratio():
     v = np.where(missing, p * (1.0 - p), 0.0) * weight**2
     z, w = (weight * chance * d).sum(), (weight * chance).sum()
     var_z, var_w, cov = (v * d).sum(), v.sum(), (v * d).sum()
-    law = evaluate("recall", "gaussian", sample_weight=weight)["recall"]
-    assert law.mean() == pytest.approx(z / w, rel=1e-12)
-    assert law.var() == pytest.approx((z**2 * var_w + w**2 * var_z - 2.0 * cov * z * w) / w**4, rel=1e-12)
+    distribution = evaluate("recall", "gaussian", sample_weight=weight)["recall"]
+    assert distribution.mean() == pytest.approx(z / w, rel=1e-12)
+    assert distribution.var() == pytest.approx((z**2 * var_w + w**2 * var_z - 2.0 * cov * z * w) / w**4, rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------ which method
@@ -349,14 +349,14 @@ def test_weighted_gaussian_has_the_mean_and_variance_of_the_weighted_ratio():
     ],
 )
 def test_auto_is_exact_where_possible_and_says_what_it_did(metric, n, method):
-    law = evaluate(metric, "auto", rows(n), rng=0, zero_division=np.nan)[metric]
-    assert law.method == method
+    distribution = evaluate(metric, "auto", rows(n), rng=0, zero_division=np.nan)[metric]
+    assert distribution.method == method
 
 
 def test_auto_is_the_default():
     y, score, p = rows()
     for metric in ("recall", "roc_auc"):
-        default = dm.evaluate(y, score, metrics=metric, label_model=p)[metric]
+        default = dm.evaluate(y, score, metrics=metric, missingness=dm.missing.Fixed(p))[metric]
         assert default.ppf([0.1, 0.9]).tolist() == evaluate(metric, "auto")[metric].ppf([0.1, 0.9]).tolist()
 
 
@@ -381,35 +381,37 @@ def with_missing(m):
 
 def test_exact_law_of_a_callable_with_15_missing_equals_the_exact_law_of_the_metric():
     data = with_missing(15)
-    law = evaluate({"mine": black_box}, "exact", data)["mine"]
+    distribution = evaluate({"mine": black_box}, "exact", data)["mine"]
     expected = evaluate("roc_auc", "exact", data)["roc_auc"]
-    assert law.method == "exact"
-    np.testing.assert_allclose(law.atoms, expected.atoms, rtol=0.0, atol=1e-12)
-    np.testing.assert_allclose(law.masses, expected.masses, rtol=0.0, atol=1e-12)
+    assert distribution.method == "exact"
+    np.testing.assert_allclose(distribution.atoms, expected.atoms, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(distribution.masses, expected.masses, rtol=0.0, atol=1e-12)
 
 
 def test_exact_refuses_a_callable_with_16_missing():
-    with pytest.raises(dm.MethodError, match=r"16 missing rows.*15.*'monte_carlo'"):
+    with pytest.raises(dm.exceptions.MethodError, match=r"16 missing rows.*15.*'monte_carlo'"):
         evaluate({"mine": black_box}, "exact", with_missing(16))
 
 
 def test_auto_samples_a_callable_with_16_missing():
     y, score, p = data = with_missing(16)
-    law = evaluate({"mine": black_box}, "auto", data, rng=0)["mine"]
-    assert law.method == "monte carlo"
+    distribution = evaluate({"mine": black_box}, "auto", data, rng=0)["mine"]
+    assert distribution.method == "monte carlo"
     problem = oracle.Problem(y, score, (score >= 0.5).astype(int), np.ones(y.size), p[np.isnan(y)])
-    assert kolmogorov(oracle.law(oracle.definition_of("roc_auc"), problem), law) <= BAND
+    assert kolmogorov(oracle.distribution(oracle.definition_of("roc_auc"), problem), distribution) <= BAND
 
 
 def test_callable_of_scikit_learn_equals_its_own_metric():
     data = with_missing(6)
-    law = evaluate({"ap": average_precision_score}, "exact", data)["ap"]
+    distribution = evaluate({"ap": average_precision_score}, "exact", data)["ap"]
     own = evaluate("average_precision", "exact", data)["average_precision"]
-    np.testing.assert_allclose(law.ppf([0.01, 0.3, 0.5, 0.99]), own.ppf([0.01, 0.3, 0.5, 0.99]), rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(
+        distribution.ppf([0.01, 0.3, 0.5, 0.99]), own.ppf([0.01, 0.3, 0.5, 0.99]), rtol=0.0, atol=1e-12
+    )
 
 
 def test_gaussian_refuses_a_callable():
-    with pytest.raises(dm.MethodError, match=r"'gaussian'.*'monte_carlo'"):
+    with pytest.raises(dm.exceptions.MethodError, match=r"'gaussian'.*'monte_carlo'"):
         evaluate({"mine": black_box}, "gaussian")
 
 
@@ -418,12 +420,13 @@ def test_gaussian_refuses_a_callable():
     [("montecarlo", "monte_carlo"), ("Exact", "exact"), ("gauss", "gaussian"), ("automatic", "auto")],
 )
 def test_unknown_method_suggests_the_nearest(word, nearest):
-    with pytest.raises(dm.UnknownNameError, match=f"method: unknown method '{word}'.*Did you mean '{nearest}'"):
+    text = f"method: unknown method '{word}'.*Did you mean '{nearest}'"
+    with pytest.raises(dm.exceptions.UnknownNameError, match=text):
         evaluate("recall", word)
 
 
 def test_unknown_method_without_a_near_one_lists_the_choices():
-    with pytest.raises(dm.UnknownNameError, match=r"'auto', 'exact', 'gaussian', 'monte_carlo'"):
+    with pytest.raises(dm.exceptions.UnknownNameError, match=r"'auto', 'exact', 'gaussian', 'monte_carlo'"):
         evaluate("recall", "xyz")
 
 
@@ -454,6 +457,8 @@ def test_every_method_gives_a_point_when_nothing_is_missing(method):
     for metric in ("recall", "roc_auc", "brier", "average_precision"):
         if (method, metric) == ("gaussian", "average_precision"):
             continue
-        law = dm.evaluate(complete, score, metrics=metric, method=method, label_model="half", rng=0)[metric]
-        assert law.method == "exact"
-        assert law.std() == 0.0
+        distribution = dm.evaluate(
+            complete, score, metrics=metric, method=method, missingness=dm.missing.Fixed(0.5), rng=0
+        )[metric]
+        assert distribution.method == "exact"
+        assert distribution.std() == 0.0

@@ -18,12 +18,12 @@ def months(before: tuple[float, float], after: tuple[float, float], shift: float
         label = (rng.random(n) < 1.0 / (1.0 + np.exp(-1.3 * logit(score) - by))).astype(float)
         label[rng.random(n) < 0.3] = np.nan
         found.append(dm.evaluate(label, score, missingness="random", metrics=["recall", "accuracy", "roc_auc"]))
-    return dm.change(*found)
+    return dm.compare_evaluations(*found)
 
 
-def true_metrics(law: tuple[float, float], shift: float) -> dict[str, float]:
+def true_metrics(distribution: tuple[float, float], shift: float) -> dict[str, float]:
     """Recall, accuracy and ROC-AUC of a population, by sums over 20,000 quantiles of the score."""
-    score = beta_law(*law).ppf((np.arange(20_000) + 0.5) / 20_000)
+    score = beta_law(*distribution).ppf((np.arange(20_000) + 0.5) / 20_000)
     p = 1.0 / (1.0 + np.exp(-1.3 * logit(score) - shift))
     yes = score >= 0.5
     below = np.cumsum(1.0 - p) - 0.5 * (1.0 - p)
@@ -36,7 +36,7 @@ MIXES = {"rows": ((1, 1), (2, 2), 0.0), "chances": ((1, 1), (1, 1), -0.7), "both
 
 @pytest.mark.parametrize("kind", MIXES)
 def test_the_mix_of_rows_is_what_the_scores_alone_move(kind):
-    """Against the populations: 20,000 rows know a metric to 0.004, and what is learnt of a curve is of that size."""
+    """Against the populations: 20,000 rows know a metric to 0.004, and what is learned of a curve is of that size."""
     before, after, shift = MIXES[kind]
     found = months(before, after, shift, 20_000, seed=5)
     first, mixed, last = true_metrics(before, 0.0), true_metrics(after, 0.0), true_metrics(after, shift)
@@ -60,7 +60,7 @@ def test_rows_with_weights_count_by_them_in_the_mix():
     before = dm.evaluate(y[:1500], score[:1500], metrics="accuracy")
     once = dm.evaluate(y[1500:], score[1500:], sample_weight=weight, metrics="accuracy")
     repeated = dm.evaluate(np.repeat(y[1500:], weight), np.repeat(score[1500:], weight), metrics="accuracy")
-    mixes = [dm.change(one, before).split("accuracy") for one in (once, repeated)]
+    mixes = [dm.compare_evaluations(one, before).split("accuracy") for one in (once, repeated)]
     assert mixes[0] == pytest.approx(mixes[1], abs=1e-12)
 
 
@@ -72,14 +72,14 @@ def test_where_earlier_rows_do_not_say_the_mix_is_not_known():
     low = dm.evaluate(y, 0.5 * score, metrics="accuracy")
     none = dm.evaluate(np.zeros(400), score, metrics="accuracy")
     for earlier in (low, none):
-        found = dm.change(high, earlier)
+        found = dm.compare_evaluations(high, earlier)
         assert found.split("accuracy") is None
         assert found.to_dict()["metrics"]["accuracy"]["mix"] is None
         assert "these rows do not say" in str(found)
-    entry = dm.change(low, high).to_dict()["metrics"]["accuracy"]
+    entry = dm.compare_evaluations(low, high).to_dict()["metrics"]["accuracy"]
     assert entry["mix"] + entry["rest"] == pytest.approx(entry["mean"], abs=1e-12)
     with pytest.raises(KeyError, match="unknown metric 'recal'"):
-        dm.change(low, high).split("recal")
+        dm.compare_evaluations(low, high).split("recal")
 
 
 @pytest.mark.parametrize("how", [[{"threshold": 0.3}, {"threshold": 0.5}], [{"y_pred": 0.3}, {"y_pred": 0.5}]])
@@ -91,7 +91,7 @@ def test_other_decisions_are_no_other_mix_of_rows(how):
         label = np.where(rng.random(4000) < 0.3, np.nan, rng.random(4000) < score)
         given: Any = {"y_pred": score >= asked["y_pred"]} if "y_pred" in asked else asked
         found.append(dm.evaluate(label, score, missingness="random", metrics=["recall", "roc_auc"], **given))
-    changed = dm.change(*found)
+    changed = dm.compare_evaluations(*found)
     assert changed["recall"].mean() > 0.1
     assert changed.split("recall") is None
     assert "in recall, " not in str(changed)
@@ -106,6 +106,9 @@ def test_a_change_says_what_it_is_about_in_words_and_in_every_row():
     score = rng.random(600)
     y = (rng.random(600) < score).astype(float)
     may, june = (dm.evaluate(y[own], score[own], metrics="accuracy") for own in (slice(300), slice(300, None)))
-    for found, scope in ((dm.change(june, may), "rows"), (dm.change(june.population, may.population), "population")):
+    for found, scope in (
+        (dm.compare_evaluations(june, may), "rows"),
+        (dm.compare_evaluations(june.population, may.population), "population"),
+    ):
         assert ("accuracy in the population" in found.sentence("accuracy")) == (scope == "population")
-        assert {row["scope"] for row in found.records()} == {scope}
+        assert {row["scope"] for row in found.to_records()} == {scope}

@@ -73,20 +73,25 @@ def random_nodes(data, seed, k=3):
     return Posterior(rng.dirichlet(np.ones(k)), p)
 
 
-def solve(names, data, nodes, zero_division=math.nan, method: Any = "auto", **options):
+def solve(names, data, posterior, zero_division=math.nan, method: Any = "auto", **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.UndefinedMetricWarning)
         return dm.evaluate(
-            data, metrics=names, label_model=Believed(nodes), method=method, zero_division=zero_division, **options
+            data,
+            metrics=names,
+            missingness=Believed(posterior),
+            method=method,
+            zero_division=zero_division,
+            **options,
         )
 
 
-def brute_force(name, problem, nodes, cells, fill):
+def brute_force(name, problem, posterior, cells, fill):
     """The law over all labelings, each with its probability averaged over the nodes; and the law at each node."""
-    labelings = [oracle.labelings(problem._replace(p=row[cells])) for row in nodes.probability]
+    labelings = [oracle.labelings(problem._replace(p=row[cells])) for row in posterior.probability]
     each = [probability for _, probability in labelings]
     values = oracle.definition_of(name)(labelings[0][0], problem.score, problem.decision, problem.weight)
-    mixture = oracle.law_of_values(values, nodes.weight @ np.array(each), fill)
+    mixture = oracle.law_of_values(values, posterior.weight @ np.array(each), fill)
     return mixture, [oracle.law_of_values(values, probability, fill) for probability in each]
 
 
@@ -106,13 +111,15 @@ def assert_same_law(name, found, truth):
     np.testing.assert_allclose(found.ppf(middle), truth.values[steps], TOLERANCE, 10 * oracle.ATOM, err_msg=name)
 
 
-def assert_moments_by_node(name, found, nodes, each, fill):
+def assert_moments_by_node(name, found, posterior, each, fill):
     """Weights, means and variances of the nodes, and that they add up to those of the law."""
     if math.isnan(found.mean()):
         return
-    weight = nodes.weight * np.array([1.0 - law.undefined if math.isnan(fill) else 1.0 for law in each])
+    weight = posterior.weight * np.array(
+        [1.0 - distribution.undefined if math.isnan(fill) else 1.0 for distribution in each]
+    )
     weight = weight / weight.sum()
-    found_weight, mean, var = found.by_node
+    found_weight, mean, var = found.by_draw
     np.testing.assert_allclose(found_weight, weight, 0, TOLERANCE, err_msg=name)
     for i in np.flatnonzero(weight > 1e-9):
         # Conditional on being defined: what is left of a node's mass carries the rounding of all of it.
@@ -127,14 +134,14 @@ def assert_moments_by_node(name, found, nodes, each, fill):
 def check(names, seed, zero_division=math.nan, weighted=False, missing=8):
     problem = small_problem(seed, missing, weighted)
     data = data_of(problem)
-    nodes = random_nodes(data, seed)
+    posterior = random_nodes(data, seed)
     cells = cell_of_rows(problem, data)
-    found = solve(names, data, nodes, zero_division)
+    found = solve(names, data, posterior, zero_division)
     for name in names:
         fill = oracle.undefined_as(name) if isinstance(zero_division, str) else zero_division
-        truth, each = brute_force(name, problem, nodes, cells, fill)
+        truth, each = brute_force(name, problem, posterior, cells, fill)
         assert_same_law(name, found[name], truth)
-        assert_moments_by_node(name, found[name], nodes, each, fill)
+        assert_moments_by_node(name, found[name], posterior, each, fill)
         assert found[name].support() == pytest.approx((truth.low, truth.high), abs=TOLERANCE, nan_ok=True), name
     return found
 
@@ -143,7 +150,7 @@ def check(names, seed, zero_division=math.nan, weighted=False, missing=8):
 @pytest.mark.parametrize("seed", range(6))
 def test_mixture_equals_brute_force(seed, zero_division):
     found = check(NAMES, seed, zero_division)
-    assert {law.method for law in found.values()} == {"exact"}
+    assert {distribution.method for distribution in found.values()} == {"exact"}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -166,21 +173,21 @@ def test_counted_mixture_equals_brute_force(seed, zero_division, monkeypatch):
 
 def test_certain_nodes_that_disagree_are_a_mixture_of_points():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    nodes = Posterior(np.array([0.25, 0.75]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    posterior = Posterior(np.array([0.25, 0.75]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     for method in ("exact", "gaussian", dm.methods.MonteCarlo(4)):
-        law = solve("accuracy", data, nodes, method=method)["accuracy"]
+        distribution = solve("accuracy", data, posterior, method=method)["accuracy"]
         # Either the row at 0.4 is positive and the one at 0.7 is not (two of four right), or the other way round.
-        assert law.cdf([0.4, 0.6, 1.0]).tolist() == pytest.approx([0.0, 0.75, 1.0]) or law.mean() == pytest.approx(
-            0.25 * 0.5 + 0.75 * 1.0
-        )
+        assert distribution.cdf([0.4, 0.6, 1.0]).tolist() == pytest.approx(
+            [0.0, 0.75, 1.0]
+        ) or distribution.mean() == pytest.approx(0.25 * 0.5 + 0.75 * 1.0)
 
 
 def test_certain_nodes_that_agree_are_a_point():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    nodes = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
-    law = solve("accuracy", data, nodes)["accuracy"]
-    assert law.std() == 0.0
-    assert law.mean() == 1.0
+    posterior = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
+    distribution = solve("accuracy", data, posterior)["accuracy"]
+    assert distribution.std() == 0.0
+    assert distribution.mean() == 1.0
 
 
 # -------------------------------------------------------------------------------------------------------- many rows
@@ -199,13 +206,13 @@ def large_problem(n, k=3, seed=0, spread=0.3, decimals=None):
     return data, Posterior(rng.dirichlet(np.full(k, 5.0)), scipy.special.expit(shift + (1.0 + 0.3 * shift) * chance))
 
 
-def singles(names, data, nodes, **options):
+def singles(names, data, posterior, **options):
     """The laws at each node alone."""
-    return [solve(names, data, Posterior.single(row), **options) for row in nodes.probability]
+    return [solve(names, data, Posterior.single(row), **options) for row in posterior.probability]
 
 
-def places_of(law):
-    return np.linspace(law.ppf(1e-4), law.ppf(1.0 - 1e-4), 41)
+def places_of(distribution):
+    return np.linspace(distribution.ppf(1e-4), distribution.ppf(1.0 - 1e-4), 41)
 
 
 @pytest.mark.parametrize("n", [300, 20_000])
@@ -225,125 +232,131 @@ def places_of(law):
     ],
 )
 def test_cdf_is_the_weighted_sum_of_the_cdfs_at_the_nodes(name, tolerance, n):
-    data, nodes = large_problem(n)
-    law, each = solve(name, data, nodes)[name], singles(name, data, nodes)
-    t = places_of(law)
-    expected = sum(w * one[name].cdf(t) for w, one in zip(nodes.weight, each, strict=True))
-    exact = law.method == "exact"
-    np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=1e-10 if exact else tolerance)
+    data, posterior = large_problem(n)
+    distribution, each = solve(name, data, posterior)[name], singles(name, data, posterior)
+    t = places_of(distribution)
+    expected = sum(w * one[name].cdf(t) for w, one in zip(posterior.weight, each, strict=True))
+    exact = distribution.method == "exact"
+    np.testing.assert_allclose(distribution.cdf(t), expected, rtol=0.0, atol=1e-10 if exact else tolerance)
     means, variances = np.array([(one[name].mean(), one[name].var()) for one in each]).T
-    mean = float(nodes.weight @ means)
+    mean = float(posterior.weight @ means)
     loose = 1e-9 if exact else 1e-3
-    assert law.mean() == pytest.approx(mean, rel=loose)
-    assert law.var() == pytest.approx(nodes.weight @ (variances + (means - mean) ** 2), rel=50 * loose)
-    np.testing.assert_allclose(law.by_node.mean, means, rtol=loose)
-    np.testing.assert_allclose(law.by_node.var, variances, rtol=50 * loose)
+    assert distribution.mean() == pytest.approx(mean, rel=loose)
+    assert distribution.var() == pytest.approx(posterior.weight @ (variances + (means - mean) ** 2), rel=50 * loose)
+    np.testing.assert_allclose(distribution.by_draw.mean, means, rtol=loose)
+    np.testing.assert_allclose(distribution.by_draw.var, variances, rtol=50 * loose)
 
 
 def test_a_wrong_weight_fails_the_test_of_the_weighted_sum():
     """The control."""
-    data, nodes = large_problem(20_000)
-    law, each = solve("recall", data, nodes)["recall"], singles("recall", data, nodes)
-    t = places_of(law)
+    data, posterior = large_problem(20_000)
+    distribution, each = solve("recall", data, posterior)["recall"], singles("recall", data, posterior)
+    t = places_of(distribution)
     expected = sum(one["recall"].cdf(t) / 3.0 for one in each)
-    assert np.abs(law.cdf(t) - expected).max() > 1e-3
+    assert np.abs(distribution.cdf(t) - expected).max() > 1e-3
 
 
 @pytest.mark.parametrize("n", [300, 20_000])
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc", "brier"])
 def test_quantile_is_the_first_place_where_the_cdf_reaches_the_level(name, n):
     # Three nodes whose laws do not overlap: between them the cdf is flat.
-    data, nodes = large_problem(n, spread=1.5)
-    law = solve(name, data, nodes)[name]
-    between = np.cumsum(nodes.weight)[:-1]
+    data, posterior = large_problem(n, spread=1.5)
+    distribution = solve(name, data, posterior)[name]
+    between = np.cumsum(posterior.weight)[:-1]
     levels = np.concatenate([between - 1e-3, between + 1e-3, [0.001, 0.05, 0.3, 0.5, 0.8, 0.95, 0.999]])
-    quantile = law.ppf(levels)
+    quantile = distribution.ppf(levels)
     scale = float(np.abs(quantile).max())
-    assert np.all(law.cdf(quantile) >= levels - 1e-12)
+    assert np.all(distribution.cdf(quantile) >= levels - 1e-12)
     # A place lower by 1e-11 of the scale has less: no atom of these laws is nearer to another one.
-    assert np.all(law.cdf(quantile - 1e-11 * scale) < levels + 1e-12)
+    assert np.all(distribution.cdf(quantile - 1e-11 * scale) < levels + 1e-12)
 
 
 def test_one_node_gives_the_same_numbers_as_known_probabilities():
-    data, nodes = large_problem(2_000, k=1)
+    data, posterior = large_problem(2_000, k=1)
     names = ["precision", "recall", "f1", "roc_auc", "brier", "average_precision"]
     chance = np.zeros(data.cells.score.size)
-    chance[data.missing_cells] = nodes.probability[0]
+    chance[data.missing_cells] = posterior.probability[0]
     given = dm.EvaluationSet.from_cells(replace(data.cells, probability=chance), threshold=0.5)
     for method in ("auto", "monte_carlo"):
-        one = solve(names, data, nodes, method=method, rng=3)
+        one = solve(names, data, posterior, method=method, rng=3)
         known = dm.evaluate(given, metrics=names, method=method, rng=3, zero_division=math.nan)
         for name in names:
             assert one[name].ppf([0.05, 0.5, 0.95]).tolist() == known[name].ppf([0.05, 0.5, 0.95]).tolist()
             assert one[name].mean() == known[name].mean()
-            assert one[name].by_node is None
+            assert one[name].by_draw is None
 
 
 def test_nodes_of_weight_zero_do_not_count():
-    data, nodes = large_problem(500)
+    data, posterior = large_problem(500)
     more = Posterior(
-        np.append(nodes.weight, 0.0), np.vstack([nodes.probability, np.full(nodes.probability.shape[1], 0.9)])
+        np.append(posterior.weight, 0.0),
+        np.vstack([posterior.probability, np.full(posterior.probability.shape[1], 0.9)]),
     )
     for name in ("recall", "roc_auc", "brier"):
-        law, same = solve(name, data, nodes)[name], solve(name, data, more)[name]
-        t = places_of(law)
+        distribution, same = solve(name, data, posterior)[name], solve(name, data, more)[name]
+        t = places_of(distribution)
         # ROC-AUC of few missing rows shares its work over the nodes.
-        np.testing.assert_allclose(same.cdf(t), law.cdf(t), rtol=0.0, atol=0.005 if name == "roc_auc" else 1e-12)
-        assert same.by_node.weight[-1] == 0.0
+        np.testing.assert_allclose(
+            same.cdf(t), distribution.cdf(t), rtol=0.0, atol=0.005 if name == "roc_auc" else 1e-12
+        )
+        assert same.by_draw.weight[-1] == 0.0
 
 
 # ------------------------------------------------------------------------------------------------------ coarse cells
 
 
-def in_buckets(nodes, bucket):
+def in_buckets(posterior, bucket):
     """The probabilities of one cell of each bucket, for all its cells."""
     first = np.array([np.flatnonzero(bucket == b)[0] for b in range(bucket.max() + 1)])
-    return Posterior(nodes.weight, nodes.probability[:, first], bucket)
+    return Posterior(posterior.weight, posterior.probability[:, first], bucket)
 
 
 @pytest.mark.parametrize(
     "name", [n for n in NAMES if n not in ("average_precision", "roc_auc", "gini", "brier", "log_loss")]
 )
 def test_counts_of_merged_cells_have_the_same_law(name):
-    data, nodes = large_problem(2_000)
-    coarse = in_buckets(nodes, np.arange(data.missing_cells.size) // 9)
-    law = solve(name, data, coarse, method="auto")[name]
+    data, posterior = large_problem(2_000)
+    coarse = in_buckets(posterior, np.arange(data.missing_cells.size) // 9)
+    distribution = solve(name, data, coarse, method="auto")[name]
     full = solve(name, data, coarse.on_all_cells, method="auto")[name]
     t = places_of(full)
     if name.startswith("roc_auc"):
-        assert law.method == full.method
+        assert distribution.method == full.method
     # The same trials in another order.
-    np.testing.assert_allclose(law.cdf(t), full.cdf(t), rtol=0.0, atol=1e-12)
-    assert law.support() == full.support()
-    assert law.undefined == pytest.approx(full.undefined, abs=1e-15)
+    np.testing.assert_allclose(distribution.cdf(t), full.cdf(t), rtol=0.0, atol=1e-12)
+    assert distribution.support() == full.support()
+    assert distribution.undefined == pytest.approx(full.undefined, abs=1e-15)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", ["roc_auc", "gini", "brier", "log_loss", "recall"])
 def test_merged_cells_have_nearly_the_same_law(name, weighted):
-    data, nodes = large_problem(6_000)
+    data, posterior = large_problem(6_000)
     if weighted:
         weight = np.random.default_rng(1).choice([0.5, 1.0, 3.0], data.cells.score.size)
         data = dm.EvaluationSet.from_cells(replace(data.cells, weight=weight), threshold=0.5)
-    coarse = in_buckets(nodes, np.arange(data.missing_cells.size) // 9)
-    law, full = solve(name, data, coarse)[name], solve(name, data, coarse.on_all_cells)[name]
-    assert law.support() == full.support()
+    coarse = in_buckets(posterior, np.arange(data.missing_cells.size) // 9)
+    distribution, full = solve(name, data, coarse)[name], solve(name, data, coarse.on_all_cells)[name]
+    assert distribution.support() == full.support()
     # Rows of one group and weight are alike; ranks and losses are not.
     # About 200 buckets by rank: replacing ranks by their mean takes away a share 1/200^2 of the variance, twelve
     # times less for even ranks, and moves the mean by rounding alone.
-    drawn = law.method == "monte carlo"
-    assert law.mean() == pytest.approx(full.mean(), abs=(0.02 if drawn else 1e-4) * full.std())
-    assert law.std() == pytest.approx(full.std(), rel=0.02 if drawn else 1e-4)
+    drawn = distribution.method == "monte carlo"
+    assert distribution.mean() == pytest.approx(full.mean(), abs=(0.02 if drawn else 1e-4) * full.std())
+    assert distribution.std() == pytest.approx(full.std(), rel=0.02 if drawn else 1e-4)
     t = places_of(full)
-    np.testing.assert_allclose(law.cdf(t), full.cdf(t), rtol=0.0, atol=0.01 if drawn else 1e-3)
+    np.testing.assert_allclose(distribution.cdf(t), full.cdf(t), rtol=0.0, atol=0.01 if drawn else 1e-3)
 
 
 def test_buckets_that_mix_far_ranks_fail_the_test_of_merged_cells():
     """The control: three buckets for all ranks lose a tenth of their variance."""
-    data, nodes = large_problem(6_000)
-    coarse = in_buckets(nodes, np.arange(data.missing_cells.size) * 3 // data.missing_cells.size)
-    law, full = solve("roc_auc", data, coarse)["roc_auc"], solve("roc_auc", data, coarse.on_all_cells)["roc_auc"]
-    assert abs(law.std() / full.std() - 1.0) > 1e-3
+    data, posterior = large_problem(6_000)
+    coarse = in_buckets(posterior, np.arange(data.missing_cells.size) * 3 // data.missing_cells.size)
+    distribution, full = (
+        solve("roc_auc", data, coarse)["roc_auc"],
+        solve("roc_auc", data, coarse.on_all_cells)["roc_auc"],
+    )
+    assert abs(distribution.std() / full.std() - 1.0) > 1e-3
 
 
 def test_merging_keeps_rows_weights_and_groups_apart():
@@ -372,27 +385,27 @@ DRAWS = 10_000
 BAND = math.sqrt(math.log(2.0 / 0.001) / (2.0 * DRAWS))
 
 
-def distance(law, sampled):
+def distance(distribution, sampled):
     level = np.cumsum(sampled.masses)
-    at = np.abs(law.cdf(sampled.atoms + 1e-9) - level).max()
-    return float(max(at, np.abs(law.cdf(sampled.atoms - 1e-9) - np.append(0.0, level[:-1])).max()))
+    at = np.abs(distribution.cdf(sampled.atoms + 1e-9) - level).max()
+    return float(max(at, np.abs(distribution.cdf(sampled.atoms - 1e-9) - np.append(0.0, level[:-1])).max()))
 
 
 @pytest.mark.parametrize("bucketed", [False, True])
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc", "brier"])
 def test_sampled_mixture_is_within_its_dkw_band(name, bucketed):
-    data, nodes = large_problem(600)
+    data, posterior = large_problem(600)
     if bucketed:
-        nodes = in_buckets(nodes, np.arange(data.missing_cells.size) // 4)
-    law = solve(name, data, nodes)[name]
-    sampled = solve(name, data, nodes, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]
+        posterior = in_buckets(posterior, np.arange(data.missing_cells.size) // 4)
+    distribution = solve(name, data, posterior)[name]
+    sampled = solve(name, data, posterior, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]
     assert sampled.method == "monte carlo"
-    assert distance(law, sampled) <= BAND + (0.005 if name == "roc_auc" else 0.0)
-    weight, mean, var = sampled.by_node
-    np.testing.assert_allclose(weight, nodes.weight, rtol=0.0, atol=1.0 / DRAWS)
+    assert distance(distribution, sampled) <= BAND + (0.005 if name == "roc_auc" else 0.0)
+    weight, mean, var = sampled.by_draw
+    np.testing.assert_allclose(weight, posterior.weight, rtol=0.0, atol=1.0 / DRAWS)
     # Five standard errors.
     np.testing.assert_allclose(
-        mean, law.by_node.mean, rtol=0.0, atol=5.0 * np.sqrt(law.by_node.var / DRAWS / weight).max()
+        mean, distribution.by_draw.mean, rtol=0.0, atol=5.0 * np.sqrt(distribution.by_draw.var / DRAWS / weight).max()
     )
     assert weight @ (var + (mean - weight @ mean) ** 2) == pytest.approx(sampled.var(), rel=1e-9)
 
@@ -400,17 +413,17 @@ def test_sampled_mixture_is_within_its_dkw_band(name, bucketed):
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc"])
 def test_sampled_mixture_is_not_within_its_dkw_band_of_the_mean_probabilities(name):
     """The control: what ignores the spread of the nodes."""
-    data, nodes = large_problem(600, spread=0.8)
-    sampled = solve(name, data, nodes, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]
-    plug_in = solve(name, data, Posterior.single(nodes.weight @ nodes.probability))[name]
+    data, posterior = large_problem(600, spread=0.8)
+    sampled = solve(name, data, posterior, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]
+    plug_in = solve(name, data, Posterior.single(posterior.weight @ posterior.probability))[name]
     assert distance(plug_in, sampled) > BAND
 
 
 def test_fewer_draws_than_nodes_still_make_a_law():
-    data, nodes = large_problem(300, k=9)
-    law = solve("recall", data, nodes, method=dm.methods.MonteCarlo(4), rng=0)["recall"]
-    assert law.by_node.weight.sum() == pytest.approx(1.0)
-    assert law.by_node.weight.size == 9
+    data, posterior = large_problem(300, k=9)
+    distribution = solve("recall", data, posterior, method=dm.methods.MonteCarlo(4), rng=0)["recall"]
+    assert distribution.by_draw.weight.sum() == pytest.approx(1.0)
+    assert distribution.by_draw.weight.size == 9
 
 
 # --------------------------------------------------------------------------------------------- the other methods, names
@@ -418,15 +431,18 @@ def test_fewer_draws_than_nodes_still_make_a_law():
 
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc", "brier"])
 def test_gaussian_is_the_mixture_of_gaussians(name):
-    data, nodes = large_problem(600)
-    law, each = solve(name, data, nodes, method="gaussian")[name], singles(name, data, nodes, method="gaussian")
-    assert law.method == "gaussian"
-    t = places_of(law)
+    data, posterior = large_problem(600)
+    distribution, each = (
+        solve(name, data, posterior, method="gaussian")[name],
+        singles(name, data, posterior, method="gaussian"),
+    )
+    assert distribution.method == "gaussian"
+    t = places_of(distribution)
     expected = sum(
         w * scipy.stats.norm(one[name].mean(), one[name].std()).cdf(t)
-        for w, one in zip(nodes.weight, each, strict=True)
+        for w, one in zip(posterior.weight, each, strict=True)
     )
-    np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(distribution.cdf(t), expected, rtol=0.0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "share"), [(60, 0.5), (120, 0.35), (300, 0.3), (300, 0.12)])
@@ -438,28 +454,28 @@ def test_roc_auc_of_many_nodes_is_close_to_sampled_scenarios(n, share):
     y[rng.random(n) < share] = math.nan
     data = dm.EvaluationSet(y, score)
     chance = scipy.special.logit(data.cells.score[data.missing_cells])
-    nodes = Posterior(np.full(16, 1 / 16), scipy.special.expit(chance + 0.3 * rng.normal(size=(16, 1))))
-    law = solve("roc_auc", data, nodes)["roc_auc"]
+    posterior = Posterior(np.full(16, 1 / 16), scipy.special.expit(chance + 0.3 * rng.normal(size=(16, 1))))
+    distribution = solve("roc_auc", data, posterior)["roc_auc"]
     draws = 40_000
     order = np.argsort(score)
     missing = np.isnan(y[order])
     labels = np.tile(y[order] == 1.0, (draws, 1))
-    labels[:, missing] = rng.random((draws, missing.sum())) < np.repeat(nodes.probability, draws // 16, axis=0)
+    labels[:, missing] = rng.random((draws, missing.sum())) < np.repeat(posterior.probability, draws // 16, axis=0)
     below = np.cumsum(~labels, axis=1)
     sample = np.sort((labels * below).sum(axis=1) / (labels.sum(axis=1) * (~labels).sum(axis=1)))
     # 0.01 is what is promised of ROC-AUC with few missing rows; the rest is the sample's own error (DKW, 1e-6).
     at = np.unique(sample.round(9))
-    gap = np.abs(law.cdf(at + 1e-8) - np.searchsorted(sample, at + 1e-8, side="right") / draws).max()
+    gap = np.abs(distribution.cdf(at + 1e-8) - np.searchsorted(sample, at + 1e-8, side="right") / draws).max()
     assert gap <= 0.01 + math.sqrt(math.log(2e6) / (2.0 * draws))
 
 
 def test_a_formula_without_directions_has_the_mixture_law():
     formula = dm.metrics.ConfusionMetric(name="mine", formula=lambda tp, fp, fn, tn: np.abs(tp - 1.5 * fn) / (tp + 1.0))
-    data, nodes = large_problem(3_000)
-    law, each = solve(formula, data, nodes)["mine"], singles(formula, data, nodes)
-    t = places_of(law)
-    expected = sum(w * one["mine"].cdf(t) for w, one in zip(nodes.weight, each, strict=True))
-    np.testing.assert_allclose(law.cdf(t), expected, rtol=0.0, atol=1e-10)
+    data, posterior = large_problem(3_000)
+    distribution, each = solve(formula, data, posterior)["mine"], singles(formula, data, posterior)
+    t = places_of(distribution)
+    expected = sum(w * one["mine"].cdf(t) for w, one in zip(posterior.weight, each, strict=True))
+    np.testing.assert_allclose(distribution.cdf(t), expected, rtol=0.0, atol=1e-10)
 
 
 # ------------------------------------------------------------------------------------------------------------- kernels
@@ -506,7 +522,7 @@ def test_weighted_mixture_is_the_weighted_sum_of_its_nodes(whole):
         mixture = next(Auto().distributions([functional], Posterior(share, p)))
         single = [next(Auto().distributions([functional], Posterior.single(row))) for row in p]
         t = mixture.ppf([0.02, 0.3, 0.6, 0.95]) + 1e-9
-        expected = sum(w * law.cdf(t) for w, law in zip(share, single, strict=True))
+        expected = sum(w * distribution.cdf(t) for w, distribution in zip(share, single, strict=True))
         np.testing.assert_allclose(mixture.cdf(t), expected, atol=1e-10 if mixture.method == "exact" else 0.01)
-        means = [law.mean() for law in single]
+        means = [distribution.mean() for distribution in single]
         assert mixture.mean() == pytest.approx(share @ means, abs=0.02 * mixture.std())

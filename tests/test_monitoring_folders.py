@@ -13,4 +13,4 @@ def test_the_files_of_a_folder_are_added_up(tmp_path):
     (tmp_path / ".monday.parquet").write_bytes(b"half of it")
     for folder in (tmp_path, str(tmp_path), f"{tmp_path}/**"):
         found = dm.EvaluationSet.from_parquet(folder)
-        assert found.counts() == {"rows": 5, "labelled": 3, "positive": 1, "negative": 2, "missing": 2}
+        assert found.counts() == {"rows": 5, "labeled": 3, "positive": 1, "negative": 2, "missing": 2}

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,20 @@ import pandas as pd
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.monitoring import GroupedEvaluation, evaluate_by
+from alerting import alerts_by
+from darkmetrics.monitoring import Alerts
+from darkmetrics.monitoring.wording import records_of
 
-# Right ones among ten labelled rows, and how many rows lack their label; each of these is right with probability 1/2.
+# Right ones among ten labeled rows, and how many rows lack their label; each of these is right with probability 1/2.
 MONTHS = {1: (14, 0), 2: (16, 0), 3: (4, 10), 4: (7, 10), 5: (6, 10), 6: (5, 10)}
 # Accuracy of at least 0.75 takes 15 of 20 rows: 8, 9 and 10 right ones out of ten coins in April, May and June.
 APRIL, MAY, JUNE = 56 / 1024, 11 / 1024, 1 / 1024
 
 
 def rows_of(month, right, missing, country="DE"):
-    labelled = 20 - missing
-    label = [float(i % 2) for i in range(labelled)] + [np.nan] * missing
-    score = [0.9 if (i % 2 == 1) == (i < right) else 0.1 for i in range(labelled)] + [0.9] * missing
+    labeled = 20 - missing
+    label = [float(i % 2) for i in range(labeled)] + [np.nan] * missing
+    score = [0.9 if (i % 2 == 1) == (i < right) else 0.1 for i in range(labeled)] + [0.9] * missing
     day = pd.Timestamp(2026, month, 3)
     return pd.DataFrame({"booked": day, "country": country, "fraud": label, "p": score})
 
@@ -29,10 +32,10 @@ def table(months=None, **columns):
     return pd.concat([rows_of(month, *counts, **columns) for month, counts in (months or MONTHS).items()])
 
 
-def monthly(frame=None, **settings: Any) -> GroupedEvaluation:
-    given: dict[str, Any] = {"time": "booked", "every": "month", "targets": {"accuracy": 0.75}, "metrics": "accuracy"}
-    given |= {"label": "fraud", "score": "p", "label_model": "half"}
-    return evaluate_by(table() if frame is None else frame, **given | settings)
+def monthly(frame=None, **settings: Any) -> Alerts:
+    given: dict[str, Any] = {"time": "booked", "period": "month", "targets": {"accuracy": 0.75}, "metrics": "accuracy"}
+    given |= {"y_true": "fraud", "y_score": "p", "missingness": dm.missing.Fixed(0.5)}
+    return alerts_by(data=table() if frame is None else frame, **given | settings)
 
 
 def by_month(result):
@@ -40,14 +43,14 @@ def by_month(result):
 
 
 def alerts(result):
-    return {alert.key[-1].month for alert in result.alerts}
+    return {alert.key[-1].month for alert in result}
 
 
 # ------------------------------------------------------------------------------------------- what is looked at, and how
 
 
 def test_the_months_are_what_they_are_said_to_be():
-    missed = {key[0].month: group.chance_missed["accuracy"] for key, group in monthly().groups.items()}
+    missed = {key[0].month: missed["accuracy"] for key, missed in monthly().chance_missed.items()}
     # Sums of a few binomial probabilities.
     assert missed == pytest.approx({1: 1, 2: 0, 3: 1, 4: 1 - APRIL, 5: 1 - MAY, 6: 1 - JUNE}, abs=1e-12)
 
@@ -58,7 +61,7 @@ def test_facts_are_alerts_but_are_not_counted_among_guesses():
     expected = {1: 0.0, 2: 1.0, 3: 0.0, 4: APRIL, 5: 3 * MAY / 2, 6: 3 * JUNE}
     assert by_month(result) == pytest.approx(expected, abs=1e-12)
     assert alerts(result) == {1, 3, 5, 6}
-    assert {alert.key[0].month for alert in result.alerts if alert.certain} == {1, 3}
+    assert {alert.key[0].month for alert in result if alert.certain} == {1, 3}
     # Counted together with the facts April would have 6 p / 5, and be no alert at this rate.
     assert 4 in alerts(monthly(false_discovery_rate=0.06))
     assert 6 * APRIL / 5 > 0.06
@@ -73,7 +76,7 @@ def test_facts_are_alerts_but_are_not_counted_among_guesses():
         {"since": dt.date(2026, 5, 17)},
         {"since": pd.Timestamp("2026-05-17 12:00")},
         {"since": np.datetime64("2026-05-17")},
-        {"last": 2},
+        {"last_periods": 2},
     ],
 )
 def test_alerts_look_at_the_newest_periods_and_count_only_those(asked):
@@ -81,14 +84,14 @@ def test_alerts_look_at_the_newest_periods_and_count_only_those(asked):
     assert by_month(result) == pytest.approx({5: MAY, 6: 2 * JUNE}, abs=1e-12)
     assert alerts(result) == {5, 6}
     assert result.since == dt.date(2026, 5, 1)
-    assert len(result.groups) == 6
-    assert result.total.data.n_rows == 120
+    assert len(result.grouped.groups) == 6
+    assert result.grouped.total.data.n_rows == 120
     assert "Alerts look at 2026-05 and later: 2 of 6 groups are judged." in str(result)
     assert result.to_dict()["since"] == "2026-05-01"
 
 
 @pytest.mark.parametrize(
-    ("since", "every", "first"),
+    ("since", "period", "first"),
     [
         ("2026-Q2", "month", 4),
         ("2026Q2", "month", 4),
@@ -100,10 +103,10 @@ def test_alerts_look_at_the_newest_periods_and_count_only_those(asked):
         ("2026-04-03T10:00", "day", 4),
     ],
 )
-def test_a_period_that_holds_the_date_is_looked_at(since, every, first):
-    result = monthly(since=since, every=every)
+def test_a_period_that_holds_the_date_is_looked_at(since, period, first):
+    result = monthly(since=since, period=period)
     assert min(key[0] for key, _ in result.q_values).month == first
-    if every == "week":  # Friday the third of April is in the week of Monday the 30th of March
+    if period == "week":  # Friday the third of April is in the week of Monday the 30th of March
         assert result.since == dt.date(2026, 3, 30)
 
 
@@ -111,23 +114,23 @@ def test_periods_may_be_text_or_numbers():
     frame = table().assign(
         month=lambda rows: rows["booked"].dt.strftime("%Y-%m"), number=lambda r: r["booked"].dt.month
     )
-    months = {"by": "month", "time": None, "every": None}
+    months = {"by": "month", "time": None, "period": None}
     for since in ("2026-05", "2026-05-20", dt.date(2026, 5, 20)):
         assert [key[0] for key, _ in monthly(frame, since=since, **months).q_values] == ["2026-05", "2026-06"]
-    for asked in ({"since": 5}, {"since": "5"}, {"last": 2}):
-        assert [key[0] for key, _ in monthly(frame, time="number", every=None, **asked).q_values] == [5, 6]
+    for asked in ({"since": 5}, {"since": "5"}, {"last_periods": 2}):
+        assert [key[0] for key, _ in monthly(frame, time="number", period=None, **asked).q_values] == [5, 6]
 
 
 def test_more_periods_than_there_are_is_all_of_them():
-    assert len(monthly(last=100).q_values) == 6
+    assert len(monthly(last_periods=100).q_values) == 6
 
 
 def test_rows_without_a_date_are_of_no_period():
     frame = pd.concat([table(), rows_of(1, 5, 10).assign(booked=pd.NaT)])
     assert len(monthly(frame).q_values) == 7
-    result = monthly(frame, last=100)
+    result = monthly(frame, last_periods=100)
     assert len(result.q_values) == 6
-    assert (None,) in result.groups
+    assert (None,) in result.grouped.groups
 
 
 @pytest.mark.parametrize(
@@ -139,13 +142,19 @@ def test_rows_without_a_date_are_of_no_period():
         *(({"since": one}, r"^since: .* is no period\. Give one") for one in (pd.NaT, np.datetime64("NaT"), np.nan)),
         ({"since": 5}, r"^since: 5 cannot be compared"),
         ({"since": ["2026-05"]}, r"^since: \['2026-05'\] cannot be compared"),
-        ({"last": 0}, r"^last: 0\. It must be a whole number of periods, at least 1\.$"),
-        ({"last": 1.5}, r"^last: 1\.5\. It must be a whole number"),
-        ({"last": "3"}, r"^last: '3'\. It must be a whole number"),
-        ({"last": True}, r"^last: True\. It must be a whole number"),
-        ({"last": 2, "since": "2026-05"}, r"^last: since says already from which period on alerts look\."),
-        ({"last": 2, "by": "country", "time": None, "every": None}, r"^last: there are no periods, only 'country'\."),
-        ({"since": "x", "by": "country", "time": None, "every": None}, r"^since: there are no periods, only"),
+        ({"last_periods": 0}, r"^last_periods: 0\. It must be a whole number of periods, at least 1\.$"),
+        ({"last_periods": 1.5}, r"^last_periods: 1\.5\. It must be a whole number"),
+        ({"last_periods": "3"}, r"^last_periods: '3'\. It must be a whole number"),
+        ({"last_periods": True}, r"^last_periods: True\. It must be a whole number"),
+        (
+            {"last_periods": 2, "since": "2026-05"},
+            r"^last_periods: since says already from which period on alerts look\.",
+        ),
+        (
+            {"last_periods": 2, "by": "country", "time": None, "period": None},
+            r"^last_periods: there are no periods, only 'country'\.",
+        ),
+        ({"since": "x", "by": "country", "time": None, "period": None}, r"^since: there are no periods, only"),
     ],
 )
 def test_periods_that_make_no_sense_are_refused_by_argument(asked, said):
@@ -156,8 +165,8 @@ def test_periods_that_make_no_sense_are_refused_by_argument(asked, said):
 def test_text_that_is_written_in_another_way_is_refused():
     frame = table().assign(quarter=lambda rows: "2026-Q" + rows["booked"].dt.quarter.astype(str))
     with pytest.raises(dm.InputError, match=r"^since: '2026-05' cannot be compared with .* such as '2026-Q1'"):
-        monthly(frame, by="quarter", time=None, every=None, since="2026-05")
-    assert len(monthly(frame, by="quarter", time=None, every=None, since="2026-Q2").q_values) == 1
+        monthly(frame, by="quarter", time=None, period=None, since="2026-05")
+    assert len(monthly(frame, by="quarter", time=None, period=None, since="2026-Q2").q_values) == 1
 
 
 # ------------------------------------------------------------------------------------------------------- what is new
@@ -179,14 +188,14 @@ BEFORE = MONTHS | {5: (10, 10), 6: (10, 10)}
 
 
 def state(result):
-    return {alert.key[-1].month: (alert.new, str(alert.known_since)) for alert in result.alerts}
+    return {alert.key[-1].month: (alert.new, str(alert.known_since)) for alert in result}
 
 
 def test_an_alert_is_new_once_and_then_known_since_that_night(nights):
     first = nights("2026-07-01", frame=table(BEFORE))
     assert state(first) == {1: (True, "2026-07-01"), 3: (True, "2026-07-01")}
     assert first.gone is None
-    second = nights("2026-07-02", known=first)
+    second = nights("2026-07-02", known_alerts=first)
     assert state(second) == {
         1: (False, "2026-07-01"),
         3: (False, "2026-07-01"),
@@ -194,16 +203,16 @@ def test_an_alert_is_new_once_and_then_known_since_that_night(nights):
         6: (True, "2026-07-02"),
     }
     assert second.gone == ()
-    third = nights("2026-07-03", known=second)
+    third = nights("2026-07-03", known_alerts=second)
     assert {month: since for month, (_, since) in state(third).items()} == {
         month: since for month, (_, since) in state(second).items()
     }
-    assert not any(alert.new for alert in third.alerts)
+    assert not any(alert.new for alert in third)
 
 
 def test_an_alert_that_went_away_is_named_and_is_new_when_it_comes_back(nights):
     first = nights("2026-07-01")
-    second = nights("2026-07-02", frame=table(BEFORE), known=first)
+    second = nights("2026-07-02", frame=table(BEFORE), known_alerts=first)
     assert [(alert.group, alert.metric, alert.target) for alert in second.gone or ()] == [
         ("2026-06", "accuracy", 0.75),
         ("2026-05", "accuracy", 0.75),
@@ -211,29 +220,29 @@ def test_an_alert_that_went_away_is_named_and_is_new_when_it_comes_back(nights):
     missed = 1 - 638 / 1024  # five of ten coins or more
     said = f"2026-06 (accuracy >= 0.75; probability of a miss now {missed:.3f})"
     assert f"No longer an alert: {said}; 2026-05" in str(second)
-    third = nights("2026-07-03", known=second)
+    third = nights("2026-07-03", known_alerts=second)
     assert state(third)[6] == (True, "2026-07-03")
     assert state(third)[1] == (False, "2026-07-01")
 
 
 def test_what_becomes_of_an_alert_that_is_not_judged_any_more(nights):
     first = nights("2026-07-01")
-    gone = nights("2026-07-02", known=first, last=2)
+    gone = nights("2026-07-02", known_alerts=first, last_periods=2)
     assert "2026-01 (accuracy >= 0.75; not looked at now)" in str(gone)
-    without = nights("2026-07-02", known=first, frame=table({3: (4, 10), 6: (5, 10)}))
+    without = nights("2026-07-02", known_alerts=first, frame=table({3: (4, 10), 6: (5, 10)}))
     assert "2026-01-01 (accuracy >= 0.75; not in the table)" in str(without)
-    small = nights("2026-07-02", known=first, min_labels=9)
+    small = nights("2026-07-02", known_alerts=first, min_labels=9)
     assert "2026-06 (accuracy >= 0.75; too small to judge)" in str(small)
-    other = nights("2026-07-02", known=first, targets={"accuracy": 0.76})
+    other = nights("2026-07-02", known_alerts=first, targets={"accuracy": 0.76})
     assert "2026-01 (accuracy >= 0.75; not asked for now)" in str(other)
-    assert all(alert.new for alert in other.alerts)  # another target is another question
+    assert all(alert.new for alert in other)  # another target is another question
 
 
 def test_an_earlier_result_may_be_a_dictionary_or_a_file(nights, tmp_path):
     first = nights("2026-07-01", frame=table(BEFORE))
     path = tmp_path / "last.json"
     path.write_text(json.dumps(first.to_dict()))
-    answers = [nights("2026-07-02", known=known) for known in (first, first.to_dict(), path, str(path))]
+    answers = [nights("2026-07-02", known_alerts=known) for known in (first, first.to_dict(), path, str(path))]
     assert len({json.dumps(answer.to_dict()["alerts"]) for answer in answers}) == 1
     [plain] = [one for one in answers[0].to_dict()["alerts"] if one["key"] == ["2026-01-01"]]
     assert plain | {"q_value": 0.0} == {
@@ -252,46 +261,52 @@ def test_an_earlier_result_may_be_a_dictionary_or_a_file(nights, tmp_path):
 def test_segments_and_periods_are_told_apart(nights):
     both = pd.concat([table(BEFORE), table(country="FR")])
     first = nights("2026-07-01", frame=both, by="country")
-    second = nights("2026-07-02", frame=pd.concat([table(), table(country="FR")]), by="country", known=first)
-    assert {alert.group for alert in second.alerts if alert.new} == {"DE, 2026-05", "DE, 2026-06"}
+    second = nights("2026-07-02", frame=pd.concat([table(), table(country="FR")]), by="country", known_alerts=first)
+    assert {alert.group for alert in second if alert.new} == {"DE, 2026-05", "DE, 2026-06"}
 
 
 def test_what_is_printed_says_which_are_new(nights):
     first = nights("2026-07-01", frame=table(BEFORE))
     assert "new" not in str(first)
-    text = str(nights("2026-07-02", known=first))
+    text = str(nights("2026-07-02", known_alerts=first))
     assert (
         "4 of 6 groups miss accuracy >= 0.75 (false-discovery rate 5%), 2 of them new: 2026-06 (0.999, new); " in text
     )
     assert "2026-01 (1, known since 2026-07-01)" in text
-    lines = {line.split()[0]: line for line in text.splitlines() if line.startswith("2026-")}
-    assert lines["2026-01"].endswith(" alert, known since 2026-07-01")
-    assert lines["2026-06"].endswith(" new alert")
-    assert "none of them new" in str(nights("2026-07-03", known=nights("2026-07-02")))
-    frame = nights("2026-07-02", known=first).to_frame("pandas")
-    assert frame.loc[frame["alert"], "new"].tolist() == [False, False, True, True]
+    assert re.search(r"^known since 2026-07-01 +2026-01 ", text, re.MULTILINE)
+    assert re.search(r"^new +2026-06 ", text, re.MULTILINE)
+    assert "none of them new" in str(nights("2026-07-03", known_alerts=nights("2026-07-02")))
+    result = nights("2026-07-02", known_alerts=first)
+    assert result.to_frame("pandas").sort_values("booked")["new"].tolist() == [False, False, True, True]
+    assert [one["new"] for one in records_of(result) if one["alert"]] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (3, r"^known: got int\. Give what evaluate_by returned, its to_dict\(\), or a file with that as JSON\.$"),
-        ("no-such.json", r"^known: cannot read 'no-such\.json': No such file or directory\.$"),
-        ({}, r"^known: it is no result of evaluate_by \(its schema is not 'darkmetrics\.groups/1'\)"),
-        ({"schema": "darkmetrics.groups/1"}, r"^known: its groups are by None, those of now by 'booked' every month\."),
+        (
+            3,
+            r"^known_alerts: got int\. Give what \.alerts\(\) returned, its to_dict\(\), or a file with that as JSON",
+        ),
+        ("no-such.json", r"^known_alerts: cannot read 'no-such\.json': No such file or directory\.$"),
+        ({}, r"^known_alerts: it is no result of \.alerts\(\) \(its schema is not 'darkmetrics\.groups/1'\)"),
+        (
+            {"schema": "darkmetrics.groups/1"},
+            r"^known_alerts: its groups are by None, those of now by 'booked' every month\.",
+        ),
     ],
 )
 def test_what_is_no_earlier_result_is_refused(known, said):
     with pytest.raises(dm.InputError, match=said):
-        monthly(known=known)
+        monthly(known_alerts=known)
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", "{", "\x00", "3", "[" * 100_000])
 def test_a_file_that_holds_none_is_refused(tmp_path, text):
     path = tmp_path / "last.json"
     path.write_text(text)
-    with pytest.raises(dm.InputError, match=r"^known: '.*last\.json' is (no JSON|JSON, but no result)"):
-        monthly(known=path)
+    with pytest.raises(dm.InputError, match=r"^known_alerts: '.*last\.json' is (no JSON|JSON, but no result)"):
+        monthly(known_alerts=path)
 
 
 @pytest.mark.parametrize(
@@ -308,13 +323,20 @@ def test_alerts_that_cannot_be_read_are_refused(change):
     plain = monthly().to_dict()
     if "evaluated_on" in change:
         plain["alerts"] = [one | {"known_since": None} for one in plain["alerts"]]
-    with pytest.raises(dm.InputError, match=r"^known: its alerts cannot be read\."):
-        monthly(known=plain | change)
+    with pytest.raises(dm.InputError, match=r"^known_alerts: its alerts cannot be read\."):
+        monthly(known_alerts=plain | change)
 
 
-def test_other_groups_are_refused_before_the_table_is_read():
+def test_other_groups_are_refused():
     other = monthly(by="country")
     with pytest.raises(
-        dm.InputError, match=r"^known: its groups are by 'country' and 'booked' every month, those of now by 'booked'"
+        dm.InputError,
+        match=r"^known_alerts: its groups are by 'country' and 'booked' every month, those of now by 'booked'",
     ):
-        evaluate_by("no-such.parquet", time="booked", every="month", label="fraud", score="p", known=other)
+        monthly(known_alerts=other)
+
+
+def test_a_result_without_alerts_is_no_list_of_known_ones():
+    grouped: Any = monthly().grouped
+    with pytest.raises(dm.InputError, match=r"^known_alerts: it has no alerts\. Give what \.alerts\(\) returned"):
+        monthly(known_alerts=grouped)

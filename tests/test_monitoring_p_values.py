@@ -22,26 +22,26 @@ def rows(n, missing, seed):
 
 
 def p_value(evaluation, target):
-    law = evaluation["recall"]
-    return verdict(law, evaluation.nodes, RECALL, target, fill=None, n_draws=1).p_value
+    distribution = evaluation["recall"]
+    return verdict(distribution, evaluation.posterior, RECALL, target, fill=None, n_draws=1).p_value
 
 
-def evaluated(data, label_model) -> dm.Evaluation:
-    return dm.evaluate(data, metrics="recall", label_model=label_model)
+def evaluated(data, missingness) -> dm.Evaluation:
+    return dm.evaluate(data, metrics="recall", missingness=missingness)
 
 
 def test_with_known_probabilities_the_p_value_is_the_probability_that_the_target_is_met():
-    evaluation = evaluated(rows(300, 0.5, 0), "half")
-    law = evaluation["recall"]
-    for target in law.ppf([0.01, 0.3, 0.7, 0.99]):
+    evaluation = evaluated(rows(300, 0.5, 0), dm.missing.Fixed(0.5))
+    distribution = evaluation["recall"]
+    for target in distribution.ppf([0.01, 0.3, 0.7, 0.99]):
         assert p_value(evaluation, target) == pytest.approx(evaluation.target_probability("recall", target), abs=1e-15)
 
 
-@pytest.mark.parametrize("model", [dm.label_models.Calibrated, dm.label_models.LabelShift])
+@pytest.mark.parametrize("model", [dm.missing.ByScore, dm.missing.ByLabel])
 def test_it_is_never_smaller_than_that(model):
     evaluation = evaluated(rows(300, 0.5, 0), model())
-    law = evaluation["recall"]
-    low, high = law.support()
+    distribution = evaluation["recall"]
+    low, high = distribution.support()
     for target in np.linspace(low, high, 50):
         met = evaluation.target_probability("recall", target)
         # Half a unit in the last place of 1 is what 1 - (1 - met) can lose.
@@ -49,7 +49,7 @@ def test_it_is_never_smaller_than_that(model):
 
 
 def test_what_no_labeling_can_change_is_certain():
-    evaluation = evaluated(rows(300, 0.5, 0), dm.label_models.Calibrated())
+    evaluation = evaluated(rows(300, 0.5, 0), dm.missing.ByScore())
     low, high = evaluation["recall"].support()
     assert p_value(evaluation, high + 0.01) == 0.0
     assert p_value(evaluation, low - 0.01) == 1.0
@@ -64,10 +64,10 @@ SETS = [(n, missing, seed) for n, missing in ((600, 0.3), (600, 0.85), (1_500, 0
 def in_the_tail(n, missing, seed):
     """Targets 2 to 4 standard deviations above the mean: the p-value from 64 nodes, and what 64 and 1,024 say."""
     data = rows(n, missing, seed)
-    few, many = (evaluated(data, dm.label_models.Calibrated(n_nodes=nodes)) for nodes in (64, 1_024))
-    law = many["recall"]
+    few, many = (evaluated(data, dm.missing.ByScore(n_draws=posterior)) for posterior in (64, 1_024))
+    distribution = many["recall"]
     found = []
-    targets = law.mean() + law.std() * np.array([2.0, 2.5, 3.0, 3.5, 4.0])
+    targets = distribution.mean() + distribution.std() * np.array([2.0, 2.5, 3.0, 3.5, 4.0])
     for target in targets[targets <= 1.0]:  # no recall is beyond
         met, better = (one.target_probability("recall", target) for one in (few, many))
         if better > 1e-9:  # below that no list of alerts is so long that it would matter

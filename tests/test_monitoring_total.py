@@ -12,11 +12,11 @@ from sklearn.metrics import f1_score, recall_score, roc_auc_score
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.label_models import LabelShift
+from darkmetrics.missing import ByLabel
 from darkmetrics.monitoring.total import in_words
 from darkmetrics.posterior import Posterior
 
-COLUMNS: dict[str, Any] = {"label": "y", "score": "p"}
+COLUMNS: dict[str, Any] = {"y_true": "y", "y_score": "p"}
 DRAWS = 4000
 # Kolmogorov's distance of so many draws from their law is larger once in ten thousand times, and half a percent is
 # what stands for many nodes of every group by 128 pairs of them.
@@ -40,7 +40,7 @@ def by(table: pd.DataFrame, groups: Any = "month", **settings: Any) -> dm.Groupe
     with warnings.catch_warnings():
         for kind in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
             warnings.simplefilter("ignore", kind)
-        return dm.evaluate_by(table, groups, **COLUMNS, **settings)
+        return dm.evaluate_by(data=table, by=groups, **COLUMNS, **settings)
 
 
 def evaluated(table: pd.DataFrame, **settings: Any) -> dm.Evaluation:
@@ -60,9 +60,9 @@ def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> dict[str, np.ndarra
     level = rng.random(DRAWS)
     columns = []
     for key in result:
-        data, nodes = result[key].data, result[key].nodes
+        data, posterior = result[key].data, result[key].posterior
         cells = data.cells
-        p = np.stack([nodes.of_cells(k) for k in range(len(nodes))])[_nodes(nodes, level, rng)]
+        p = np.stack([posterior.of_cells(k) for k in range(len(posterior))])[_nodes(posterior, level, rng)]
         positives = np.tile(cells.positives.astype(float), (DRAWS, 1))
         positives[:, data.missing_cells] += rng.binomial(data.missing_counts, p)
         columns.append((cells.score, cells.decision, positives, cells.total - positives))
@@ -70,22 +70,22 @@ def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> dict[str, np.ndarra
     return {name: np.concatenate(parts, axis=-1) for name, parts in zip(names, zip(*columns, strict=True), strict=True)}
 
 
-def _nodes(nodes: Posterior, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _nodes(posterior: Posterior, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The node of each draw."""
-    reason = np.zeros(len(nodes), dtype=int) if nodes.reason is None else nodes.reason
-    reached = np.cumsum(np.bincount(reason, nodes.weight))
+    reason = np.zeros(len(posterior), dtype=int) if posterior.reason is None else posterior.reason
+    reached = np.cumsum(np.bincount(reason, posterior.weight))
     kinds = np.minimum(np.searchsorted(reached, level), reason.max())
     found = np.empty(level.size, dtype=int)
     for kind in np.unique(kinds):
         draws = np.flatnonzero(kinds == kind)
-        if nodes.reasons and nodes.reasons[kind] == "both":
+        if posterior.reasons and posterior.reasons[kind] == "both":
             # How much the label matters is not known, but the same in all groups.
             first, last = np.flatnonzero(reason == kind)[[0, -1]]
             share = (level[draws] - reached[kind - 1]) / (reached[kind] - reached[kind - 1])
             found[draws] = first + share * (last + 1 - first)
         else:
-            own = nodes.weight * (reason == kind)
-            found[draws] = rng.choice(len(nodes), draws.size, p=own / own.sum())
+            own = posterior.weight * (reason == kind)
+            found[draws] = rng.choice(len(posterior), draws.size, p=own / own.sum())
     return found
 
 
@@ -118,26 +118,26 @@ def test_this_roc_auc_is_that_of_scikit_learn():
 ORACLES = {"recall": recall_of, "precision": precision_of, "roc_auc": roc_auc_of}
 
 
-@pytest.mark.parametrize("label_model", ["calibrated", "label_shift", "auto", "half"])
-def test_the_total_has_the_law_of_labels_drawn_group_by_group(label_model):
+@pytest.mark.parametrize("missingness", ["by_score", "by_label", None, dm.missing.Fixed(0.5)])
+def test_the_total_has_the_law_of_labels_drawn_group_by_group(missingness):
     table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})  # scores are shared by rows of all groups
-    result = by(table, metrics=list(ORACLES), label_model=label_model)
+    result = by(table, metrics=list(ORACLES), missingness=missingness)
     labelings = drawn(result)
     for name, value_of in ORACLES.items():
         assert distance(result.total[name], value_of(labelings)) < SLACK
 
 
-def distance(law: dm.MetricDistribution, values: np.ndarray) -> float:
+def distance(distribution: dm.MetricDistribution, values: np.ndarray) -> float:
     """Kolmogorov's distance of a law from draws; a sum that is an atom may differ from it by its rounding."""
     places = np.sort(values) + 1e-12
     below = np.searchsorted(places, places + 1e-12, side="right") / places.size
-    return float(np.max(np.abs(law.cdf(places) - below)))
+    return float(np.max(np.abs(distribution.cdf(places) - below)))
 
 
 def test_a_fit_over_all_rows_has_another_law():
     table = months(1, shares=(0.2, 0.5, 0.8), n=250).round({"p": 2})
-    labelings = drawn(by(table, metrics="recall", label_model="label_shift"))
-    refit = evaluated(table, label_model="label_shift")["recall"]
+    labelings = drawn(by(table, metrics="recall", missingness="by_label"))
+    refit = evaluated(table, missingness="by_label")["recall"]
     assert distance(refit, recall_of(labelings)) > 3.0 * SLACK
 
 
@@ -210,8 +210,8 @@ def test_one_group_is_the_total():
 def test_the_one_group_that_lacks_labels_keeps_its_nodes():
     table = months(3, shares=(0.0, 0.5, 0.0))
     result = by(table, metrics="recall")
-    assert len(result.total.nodes) == len(result[1].nodes)
-    assert result.total.nodes.weight == pytest.approx(result[1].nodes.weight, abs=0.0)
+    assert len(result.total.posterior) == len(result[1].posterior)
+    assert result.total.posterior.weight == pytest.approx(result[1].posterior.weight, abs=0.0)
 
 
 def test_the_total_of_complete_labels_is_what_scikit_learn_says():
@@ -228,15 +228,17 @@ def test_the_total_of_complete_labels_is_what_scikit_learn_says():
 def test_known_probabilities_give_what_evaluate_says_of_all_rows():
     table = months(5).round({"p": 2})
     table["chance"] = np.random.default_rng(0).random(len(table)).round(2)
-    total = by(table, metrics=["recall", "roc_auc", "brier"], probability="chance").total
-    said = dm.evaluate(table["y"], table["p"], label_model=table["chance"], metrics=["recall", "roc_auc", "brier"])
+    total = by(table, metrics=["recall", "roc_auc", "brier"], missingness=dm.missing.Fixed("chance")).total
+    said = dm.evaluate(
+        table["y"], table["p"], missingness=dm.missing.Fixed(table["chance"]), metrics=["recall", "roc_auc", "brier"]
+    )
     for name in said:
         assert [total[name].mean(), total[name].std()] == pytest.approx([said[name].mean(), said[name].std()], abs=1e-9)
 
 
 def test_the_mean_of_the_total_is_the_sum_of_the_groups_means():
     table = months(6)
-    result = by(table, metrics="prevalence", label_model="label_shift")
+    result = by(table, metrics="prevalence", missingness="by_label")
     sizes = [group.counts["rows"] for group in result.groups.values()]
     means = [group.metrics["prevalence"].mean for group in result.groups.values()]
     # Equally likely nodes stand for those of a group to a hundredth of their spread.
@@ -249,7 +251,7 @@ def test_variances_of_many_groups_add_up():
     score = rng.random(n * groups)
     label = np.where(rng.random(score.size) < 0.4, np.nan, rng.random(score.size) < score)
     table = pd.DataFrame({"g": np.repeat(np.arange(groups), n), "y": label, "p": score})
-    result = by(table, "g", metrics="prevalence", label_model="calibrated")
+    result = by(table, "g", metrics="prevalence", missingness="by_score")
     variances = [result.task.evaluated(piece)["prevalence"].var() for piece in result.pieces.values()]
     total = result.total["prevalence"]
     assert total.var() == pytest.approx(np.sum(variances) / groups**2, rel=0.03)
@@ -258,10 +260,10 @@ def test_variances_of_many_groups_add_up():
 def test_groups_that_learn_from_the_same_reference_err_together():
     table, held_out = months(7, n=300), months(8, shares=(0.0,), n=200)
     reference = (held_out["truth"], held_out["p"])
-    alone = dm.label_models.Calibrated(reference=reference, data="reference")
-    shared = by(table, metrics="prevalence", label_model=alone).total["prevalence"]
-    # All rows together have learnt from the same rows as each of the groups: here one fit says the same.
-    said = dm.evaluate(table["y"], table["p"], label_model=alone, metrics="prevalence")["prevalence"]
+    alone = dm.missing.ByScore(reference=reference, data="reference")
+    shared = by(table, metrics="prevalence", missingness=alone).total["prevalence"]
+    # All rows together have learned from the same rows as each of the groups: here one fit says the same.
+    said = dm.evaluate(table["y"], table["p"], missingness=alone, metrics="prevalence")["prevalence"]
     assert [shared.mean(), shared.std()] == pytest.approx([said.mean(), said.std()], rel=0.03)
 
 
@@ -274,7 +276,7 @@ def test_groups_without_labels_of_a_class_borrow_and_the_result_says_so():
     assert result.total_notes == (note,)
     assert note in result.total.assumption
     assert f"All rows together: {note}" in str(result)
-    everything = dm.evaluate(table["y"], table["p"], label_model="calibrated", metrics="recall")["recall"]
+    everything = dm.evaluate(table["y"], table["p"], missingness="by_score", metrics="recall")["recall"]
     assert result.total["recall"].mean() == pytest.approx(everything.mean(), abs=0.1)
 
 
@@ -284,13 +286,13 @@ def test_groups_that_borrow_from_many_others_have_as_few_draws_as_any():
     score = rng.random(600)
     y = np.where(np.arange(600) % 3 == 0, np.nan, rng.random(600) < score)
     table = pd.DataFrame({"month": np.arange(600), "y": y, "p": score})
-    total = by(table, metrics="prevalence", label_model="calibrated").total
-    assert len(total.nodes) == 128
+    total = by(table, metrics="prevalence", missingness="by_score").total
+    assert len(total.posterior) == 128
     # Groups of one row are unlike each other: the labeled ones have a fraction of positives, and so may any.
     assert total["prevalence"].mean() == pytest.approx(np.nanmean(y), abs=0.03)
 
 
-class ThreeDraws(dm.label_models.LabelModel):
+class ThreeDraws(dm.missing.Mechanism):
     """Three posterior draws, which differ between groups of different size."""
 
     weight = np.array([0.2, 0.3, 0.5])
@@ -298,10 +300,10 @@ class ThreeDraws(dm.label_models.LabelModel):
     def probability(self, n_missing: int) -> np.ndarray:
         return np.random.default_rng(n_missing).random((3, n_missing))
 
-    def nodes(self, data: dm.EvaluationSet) -> Posterior:
+    def posterior(self, data: dm.EvaluationSet) -> Posterior:
         return Posterior(self.weight, self.probability(data.missing_cells.size))
 
-    def describe(self, data: dm.EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: dm.EvaluationSet, posterior: Posterior) -> str:
         return "Given."
 
 
@@ -324,7 +326,7 @@ def test_the_total_of_groups_with_few_draws_equals_brute_force(metric):
         np.hstack([labels[0][first], labels[1][second]]), score, (score >= 0.5).astype(float), np.ones(score.size)
     )
     mass = masses[0][first] * masses[1][second]
-    total = by(pd.concat(tables), "g", metrics=metric, label_model=ThreeDraws()).total[metric]
+    total = by(pd.concat(tables), "g", metrics=metric, missingness=ThreeDraws()).total[metric]
     assert total.method == "exact"
     for t in np.quantile(values, np.linspace(0.0, 1.0, 41)):
         assert total.cdf(t + oracle.ATOM) == pytest.approx(mass[values <= t + oracle.ATOM].sum(), abs=1e-12)
@@ -335,10 +337,10 @@ def test_a_group_whose_rows_do_not_count_has_no_law_and_the_total_is_that_of_the
     table = months(3, (0.3, 0.3), 300)
     table["y"] = table["truth"].astype(float) if complete else table["y"]
     table["w"] = np.where(table["month"] == 0, 2.0, 0.0)
-    found = by(table, weight="w", missingness="random")
-    alone = by(table[table["month"] == 0], weight="w", missingness="random")
-    assert {name: law.mean() for name, law in found.total.items()} == pytest.approx(
-        {name: law.mean() for name, law in alone.total.items()}, abs=1e-12
+    found = by(table, sample_weight="w", missingness="random")
+    alone = by(table[table["month"] == 0], sample_weight="w", missingness="random")
+    assert {name: distribution.mean() for name, distribution in found.total.items()} == pytest.approx(
+        {name: distribution.mean() for name, distribution in alone.total.items()}, abs=1e-12
     )
     assert found.groups[1,].too_small == "weights that sum to zero"
     assert np.isnan(found.groups[1,].metrics["recall"].mean)
@@ -346,15 +348,15 @@ def test_a_group_whose_rows_do_not_count_has_no_law_and_the_total_is_that_of_the
     with pytest.raises(dm.InputError, match=r"^month=1: weights that sum to zero"):
         found[1]
     with pytest.raises(dm.InputError, match=r"^groups: 1 group with enough labels"):
-        found.gap("recall")
+        found.disparity("recall")
 
 
 def test_where_no_group_can_be_fitted_all_rows_are():
     y = np.array([1.0] * 20 + [np.nan] * 10 + [0.0] * 20 + [np.nan] * 10)
     score = np.random.default_rng(0).random(60)
     table = pd.DataFrame({"month": np.repeat([1, 2], 30), "y": y, "p": score})
-    total = by(table, metrics="recall", label_model="label_shift").total["recall"]
-    said = dm.evaluate(y, score, metrics="recall", label_model="label_shift")["recall"]
+    total = by(table, metrics="recall", missingness="by_label").total["recall"]
+    said = dm.evaluate(y, score, metrics="recall", missingness="by_label")["recall"]
     assert total.mean() == pytest.approx(said.mean(), abs=1e-9)
 
 
@@ -375,41 +377,41 @@ def test_the_total_can_be_stored_and_taken_from(tmp_path):
     stored = dm.EvaluationSet.from_parquet(data.to_parquet(tmp_path / "all.parquet"))
     assert stored.counts() == data.counts() == dm.EvaluationSet(table["y"], table["p"]).counts()
     assert (data - result[0].data).n_rows == len(table) - 400
-    assert dm.curves(result.total, metrics="recall")["recall"].mean.size > 2
+    assert dm.threshold_curves(result.total, metrics="recall")["recall"].mean.size > 2
 
 
 LABEL_SHIFTS = pytest.mark.parametrize(
-    "label_model", [LabelShift("beta", n_nodes=256), LabelShift()], ids=["beta", "default"]
+    "missingness", [ByLabel("beta", n_draws=256), ByLabel()], ids=["beta", "default"]
 )
 
 
-def totals_of_buckets(label_model: LabelShift) -> tuple[Any, Any]:
+def totals_of_buckets(missingness: ByLabel) -> tuple[Any, Any]:
     table = months(2, n=2000)
-    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "label_model": label_model}
-    exact, coarse = (by(table, buckets=buckets, **settings).total for buckets in ("exact", 256))
+    settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": missingness}
+    exact, coarse = (by(table, score_bins=bins, **settings).total for bins in ("exact", 256))
     return exact, coarse
 
 
 @LABEL_SHIFTS
-def test_buckets_of_many_groups_keep_the_mean(label_model):
-    exact, coarse = totals_of_buckets(label_model)
+def test_buckets_of_many_groups_keep_the_mean(missingness):
+    exact, coarse = totals_of_buckets(missingness)
     for name in exact:
         assert coarse[name].mean() == pytest.approx(exact[name].mean(), abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    "label_model",
+    "missingness",
     [
-        LabelShift("beta", n_nodes=256),
+        ByLabel("beta", n_draws=256),
         pytest.param(
-            LabelShift(),
+            ByLabel(),
             marks=pytest.mark.xfail(strict=True, reason="missed: up to 5% of a standard deviation, few weighted draws"),
         ),
     ],
     ids=["beta", "default"],
 )
-def test_buckets_of_many_groups_keep_the_standard_deviation(label_model):
-    exact, coarse = totals_of_buckets(label_model)
+def test_buckets_of_many_groups_keep_the_standard_deviation(missingness):
+    exact, coarse = totals_of_buckets(missingness)
     for name in exact:
         assert coarse[name].std() == pytest.approx(exact[name].std(), rel=0.02)
 
@@ -423,7 +425,7 @@ def test_few_columns_stand_for_many(monkeypatch):
     monkeypatch.setattr(total, "_MAX_COLUMNS", 200)
     monkeypatch.setattr(total, "_MAX_PROBABILITIES", 100 * 6 * 64)
     few = by(table, **settings).total
-    assert many.nodes.probability.shape[1] > 200 >= few.nodes.probability.shape[1]
+    assert many.posterior.probability.shape[1] > 200 >= few.posterior.probability.shape[1]
     for name in many:
         assert few[name].mean() == pytest.approx(many[name].mean(), abs=0.02 * many[name].std())
         assert few[name].std() == pytest.approx(many[name].std(), rel=0.01)

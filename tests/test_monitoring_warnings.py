@@ -1,4 +1,4 @@
-"""Warnings of `evaluate_frame` that the result of `evaluate_by` on the same rows has as well."""
+"""Warnings of `evaluate` that the result of `evaluate_by` on the same rows has as well."""
 
 import warnings
 from collections.abc import Callable
@@ -11,8 +11,9 @@ import pytest
 import darkmetrics as dm
 
 NOW = pd.Timestamp("2026-04-20")
-LATE: dict[str, Any] = {"scored_at": "scored", "labelled_at": "labeled", "as_of": "2026-04-20"}
-AGES: dict[str, Any] = {"scored_at": "scored", "as_of": "2026-04-20"}
+LATE: dict[str, Any] = {"missingness": dm.missing.Delayed(scored_at="scored", labeled_at="labeled", as_of="2026-04-20")}
+AGES: dict[str, Any] = {"missingness": dm.missing.Delayed(scored_at="scored", as_of="2026-04-20")}
+EARLIER: dict[str, Any] = {"missingness": dm.missing.Delayed(scored_at="scored", as_of="2026-03-20")}
 
 
 def simulate(seed: int, n: int = 1600, prevalence: float = 1.0) -> tuple[Any, Any, Any]:
@@ -88,31 +89,31 @@ def drifted_reference() -> tuple[Any, Any]:
     return y.astype(float), score
 
 
-# Rows, settings, and the warning that evaluate_frame must give.
+# Rows, settings, and the warning that evaluate must give.
 SITUATIONS: dict[str, tuple[Callable[[], pd.DataFrame], dict[str, Any], type[Warning]]] = {
-    "newer labels are slower": (slower_now, LATE, dm.RefutedWarning),
-    "labels of high scores are faster": (faster_at_high_scores, LATE, dm.RefutedWarning),
+    "newer labels are slower": (slower_now, LATE, dm.AssumptionWarning),
+    "labels of high scores are faster": (faster_at_high_scores, LATE, dm.AssumptionWarning),
     "rows of one age": (ages_of_one_day, AGES, dm.CalibrationWarning),
     "zeros that are not final": (zeros_that_are_not_final, AGES, dm.CalibrationWarning),
-    "labels after as_of": (labels_hidden_later, AGES | {"as_of": "2026-03-20"}, dm.MissingnessWarning),
+    "labels after as_of": (labels_hidden_later, EARLIER, dm.MissingnessWarning),
     "mechanism not stated": (missing_by_score, {}, dm.MissingnessWarning),
-    "by label refuted": (missing_by_score, {"missingness": "by_label"}, dm.RefutedWarning),
+    "by label refuted": (missing_by_score, {"missingness": "by_label"}, dm.AssumptionWarning),
     "no labels of low scores": (flagged_only, {"missingness": "by_score"}, dm.CalibrationWarning),
     "undefined precision": (never_predicted, {"missingness": "by_score"}, dm.UndefinedMetricWarning),
     "few labels": (few_labels, {"missingness": "by_score"}, dm.CalibrationWarning),
     "default threshold": (scores_beyond_one, {"missingness": "by_score"}, UserWarning),
     "contradicted reference": (
         missing_by_score,
-        {"missingness": "by_score", "reference": drifted_reference()},
+        {"missingness": dm.missing.ByScore(reference=drifted_reference())},
         dm.MissingnessWarning,
     ),
 }
 
 
-def record(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Any, set[str]]:
+def record(call: Callable[..., Any], table: pd.DataFrame, **settings: Any) -> tuple[Any, set[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = call(*args, label="y", score="p", metrics="precision", **settings)
+        result = call("y", "p", data=table, metrics="precision", **settings)
     return result, {warning.category.__name__ for warning in caught}
 
 
@@ -121,10 +122,10 @@ def record(call: Callable[..., Any], *args: Any, **settings: Any) -> tuple[Any, 
 def test_evaluate_by_carries_the_warnings_of_evaluate(situation: str, segments: str) -> None:
     make, settings, expected = SITUATIONS[situation]
     table = pd.concat([make().assign(segment=name) for name in segments], ignore_index=True)
-    result, _ = record(dm.evaluate_frame, table, **settings)
+    result, _ = record(dm.evaluate, table, **settings)
     categories = {warned.category for warned in result.warnings}
     assert expected.__name__ in categories
-    groups, shown = record(dm.evaluate_by, table, "segment", **settings)
+    groups, shown = record(dm.evaluate_by, table, by="segment", **settings)
     carried = {warned.category for key in groups for warned in groups.groups[key].warnings}
     carried |= {warned.category for warned in groups.total.warnings}
     assert categories <= carried
@@ -135,14 +136,14 @@ def test_evaluate_by_carries_the_warnings_of_evaluate(situation: str, segments: 
 def test_total_tells_that_all_rows_contradict_the_reference() -> None:
     make, settings, _ = SITUATIONS["contradicted reference"]
     groups, _ = record(
-        dm.evaluate_by, make().assign(segment=lambda table: np.arange(len(table)) % 2), "segment", **settings
+        dm.evaluate_by, make().assign(segment=lambda table: np.arange(len(table)) % 2), by="segment", **settings
     )
     assert any("contradict the metrics" in warned.message for warned in groups.total.warnings)
 
 
 def test_evaluate_by_gives_a_shared_warning_only_once() -> None:
     table = pd.concat([slower_now().assign(segment=name) for name in "ab"], ignore_index=True)
-    groups, _ = record(dm.evaluate_by, table, "segment", **LATE)
+    groups, _ = record(dm.evaluate_by, table, by="segment", **LATE)
     text = "Rows scored late get labels of positives later"
     assert sum(text in note for note in groups.total_notes) == 1
     assert not any(text in note for key in groups for note in groups.groups[key].notes)
@@ -153,8 +154,8 @@ def test_evaluate_by_is_silent_if_evaluate_is() -> None:
     rng, score, y = simulate(10, 1000)
     table = late_table(rng, score, y, rng.integers(0, 90, 1000), np.floor(rng.exponential(10.0, 1000)))
     table["segment"] = np.arange(1000) % 2
-    result, shown = record(dm.evaluate_frame, table, **LATE)
-    groups, shown_by = record(dm.evaluate_by, table, "segment", **LATE)
+    result, shown = record(dm.evaluate, table, **LATE)
+    groups, shown_by = record(dm.evaluate_by, table, by="segment", **LATE)
     assert not result.warnings
     assert not groups.total.warnings
     assert not shown | shown_by
@@ -165,6 +166,6 @@ def test_total_tells_that_old_rows_lack_labels_by_score() -> None:
     is_reviewed = rng.random(2000) < np.where(score >= 0.5, 0.95, 0.3)
     delay = np.where(is_reviewed, np.floor(rng.exponential(8.0, 2000)), np.inf)
     table = late_table(rng, score, y, rng.integers(0, 90, 2000), delay).assign(segment=np.arange(2000) % 2)
-    groups, _ = record(dm.evaluate_by, table, "segment", **LATE)
+    groups, _ = record(dm.evaluate_by, table, by="segment", **LATE)
     assert "have no label, so the score decides who is reviewed" in groups.total.assumption
     assert all("have no label, so the score decides" in groups[key].assumption for key in groups)

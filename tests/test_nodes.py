@@ -9,7 +9,7 @@ import pytest
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics.exceptions import MethodError
-from darkmetrics.label_models import LabelModel
+from darkmetrics.missing import Mechanism
 from darkmetrics.posterior import Posterior
 
 
@@ -22,13 +22,13 @@ class AllAlike(Posterior):
         return (rng.random((size, 1)) < self.of_cells(node)[0]) * missing
 
 
-class OneFate(LabelModel):
+class OneFate(Mechanism):
     """All missing rows are positive with probability 0.3, else none is."""
 
-    def nodes(self, data):
+    def posterior(self, data):
         return AllAlike(np.ones(1), np.full((1, data.missing_cells.size), 0.3))
 
-    def describe(self, data, nodes):
+    def describe(self, data, posterior):
         return "Assumed: one label for all missing rows."
 
 
@@ -39,43 +39,46 @@ DATA = EvaluationSet([1, 0, None, None, None, 1, 0], SCORE)
 @pytest.mark.parametrize("metric", ["recall", "accuracy", "brier", "roc_auc", "average_precision", "precision_at_k(3)"])
 @pytest.mark.parametrize("method", ["monte_carlo", "auto"])
 def test_monte_carlo_draws_labels_as_the_nodes_do(metric, method):
-    law: Any = dm.evaluate(DATA, metrics=metric, label_model=OneFate(), method=method, rng=0)[metric]
+    distribution: Any = dm.evaluate(DATA, metrics=metric, missingness=OneFate(), method=method, rng=0)[metric]
     record = dm.metrics.metrics_from(metric)[0]
     y = np.array([1, 0, 0, 0, 0, 1, 0])
     values = {
         record.value(EvaluationSet(np.where(np.isin(np.arange(7), [2, 3, 4]), label, y), SCORE)): chance
         for label, chance in ((1, 0.3), (0, 0.7))
     }
-    assert law.method == "monte carlo"
-    assert sorted(law.atoms.tolist()) == pytest.approx(sorted(values), rel=1e-12)
+    assert distribution.method == "monte carlo"
+    assert sorted(distribution.atoms.tolist()) == pytest.approx(sorted(values), rel=1e-12)
     # Five standard errors of a share of 10,000 draws.
     masses = np.array([values[v] for v in sorted(values)])
-    np.testing.assert_allclose(law.masses[np.argsort(law.atoms)], masses, atol=5.0 * np.sqrt(0.21 / 10_000))
-    assert not any("independent, with" in assumption.statement for assumption in law.certificate.assumptions)
+    np.testing.assert_allclose(
+        distribution.masses[np.argsort(distribution.atoms)], masses, atol=5.0 * np.sqrt(0.21 / 10_000)
+    )
+    assert not any("independent, with" in assumption.statement for assumption in distribution.certificate.assumptions)
 
 
 @pytest.mark.parametrize("method", ["exact", "gaussian"])
 def test_methods_that_need_independent_labels_say_so(method):
     with pytest.raises(MethodError, match=rf"^method: '{method}' needs missing labels that are independent given"):
-        dm.evaluate(DATA, metrics="recall", label_model=OneFate(), method=method)
+        dm.evaluate(DATA, metrics="recall", missingness=OneFate(), method=method)
 
 
 @pytest.mark.parametrize("method", ["auto", "exact", "gaussian"])
 def test_curves_need_independent_labels(method):
-    result = dm.evaluate(DATA, metrics="recall", label_model=OneFate(), rng=0)
+    result = dm.evaluate(DATA, metrics="recall", missingness=OneFate(), rng=0)
     with pytest.raises(MethodError, match=r"^method: curves need missing labels that are independent given"):
-        dm.curves(result, method=method)
+        dm.threshold_curves(result, method=method)
 
 
 def test_labels_are_independent_unless_said_otherwise():
-    nodes = Posterior.single(np.array([0.2, 0.8]))
-    assert nodes.independent
-    drawn = nodes.draw(0, np.array([1, 1]), 20_000, np.random.default_rng(0))
+    posterior = Posterior.single(np.array([0.2, 0.8]))
+    assert posterior.independent
+    drawn = posterior.draw(0, np.array([1, 1]), 20_000, np.random.default_rng(0))
     # Five standard errors of a covariance.
     assert abs(np.cov(drawn.T)[0, 1]) <= 5.0 * 0.16 / np.sqrt(20_000)
 
 
 def test_groups_of_dependent_labels_have_no_total():
     rows = {"g": ["a"] * 4 + ["b"] * 4, "y": [1, 0, None, None] * 2, "p": [0.9, 0.1, 0.8, 0.2] * 2}
-    with pytest.raises(dm.MethodError, match=r"^method: the total of groups needs missing labels that are independent"):
-        dm.evaluate_by(pd.DataFrame(rows), "g", label="y", score="p", label_model=OneFate())
+    text = r"^method: the total of groups needs missing labels that are independent"
+    with pytest.raises(dm.exceptions.MethodError, match=text):
+        dm.evaluate_by("y", "p", data=pd.DataFrame(rows), by="g", missingness=OneFate())

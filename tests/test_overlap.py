@@ -45,11 +45,11 @@ def test_rows_below_a_cut_are_extrapolated(cut):
 
 def test_the_share_is_that_of_a_count_by_hand():
     gone = np.random.default_rng(2).random(SCORE.size) < np.where(SCORE < 0.4, 0.998, 0.4)
-    missing, labelled = np.sort(SCORE[gone]), SCORE[~gone]
+    missing, labeled = np.sort(SCORE[gone]), SCORE[~gone]
     far = 0
     for stretch in np.array_split(missing, 20):
-        here = labelled[(labelled >= stretch[0]) & (labelled <= stretch[-1])].size
-        far += stretch.size if here < labelled.size / 20 / 20 else 0
+        here = labeled[(labeled >= stretch[0]) & (labeled <= stretch[-1])].size
+        far += stretch.size if here < labeled.size / 20 / 20 else 0
     assert check(gone, SCORE).rows == pytest.approx(far, abs=missing.size / 20)
     assert far > 0.3 * missing.size
 
@@ -65,7 +65,7 @@ def test_nobody_with_so_low_a_propensity_was_looked_at():
     rng = np.random.default_rng(6)
     propensity = np.where(rng.random(SCORE.size) < 0.5, 0.5, 0.0)
     gone = rng.random(SCORE.size) >= propensity
-    found = check(gone, SCORE, propensity=propensity)
+    found = check(gone, SCORE, missingness=dm.missing.Propensity(propensity))
     assert found.rows == int((propensity == 0.0).sum())
 
 
@@ -73,7 +73,7 @@ def test_a_stratum_without_labels_is_extrapolated():
     rng = np.random.default_rng(7)
     strata = rng.integers(0, 4, SCORE.size)
     gone = (strata == 3) | (rng.random(SCORE.size) < 0.3)
-    data = dm.EvaluationSet(labels(gone, SCORE), SCORE, strata=strata)
+    data = dm.EvaluationSet(labels(gone, SCORE), SCORE, missingness=dm.missing.Unknown(strata=strata))
     assert overlap_check(FitData.of(data)).share == 0.0  # the scores alone do not show it
     assert overlap_check(FitData.of(data, by_stratum=True)).rows == int((strata == 3).sum())
 

@@ -77,13 +77,13 @@ def test_errors_learned_from_shared_reference_rows_have_the_correlation_of_repea
             labels, scores = sample(rng, n, 0.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                model = dm.label_models.Calibrated(reference=reference)
+                model = dm.missing.ByScore(reference=reference)
                 sets.append(
                     dm.evaluate(
                         np.append(labels, np.full(n_missing, np.nan)),
                         np.append(scores, score),
                         metrics="prevalence",
-                        label_model=model,
+                        missingness=model,
                     )
                 )
         pairing = pair(*sets)
@@ -100,8 +100,8 @@ def test_errors_learned_from_shared_reference_rows_have_the_correlation_of_repea
 
 def test_sets_that_learned_from_nothing_but_the_reference_move_together():
     rng = np.random.default_rng(1)
-    model = dm.label_models.Calibrated(reference=sample(rng, 200, 0.0), data="reference")
-    pairing = pair(*(evaluate(rng, 500, 0.5, label_model=model) for _ in range(2)))
+    model = dm.missing.ByScore(reference=sample(rng, 200, 0.0), data="reference")
+    pairing = pair(*(evaluate(rng, 500, 0.5, missingness=model) for _ in range(2)))
     # Each set has its own 64 draws of the same posterior.
     assert correlation_of_blocks(pairing) > 0.9
     assert correlation_of_cases(pairing) > 0.9
@@ -144,11 +144,9 @@ def test_independent_groups_add_up_in_the_total_as_in_a_change(missingness):
         tables.append(pd.DataFrame({"g": name, "y": labels, "p": scores}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        result = dm.evaluate_by(
-            pd.concat(tables), "g", label="y", score="p", metrics="prevalence", missingness=missingness
-        )
+        result = dm.evaluate_by("y", "p", data=pd.concat(tables), by="g", metrics="prevalence", missingness=missingness)
     first, second, total = result["a"]["prevalence"].var(), result["b"]["prevalence"].var(), result.total["prevalence"]
-    change = result.change("b", "a")["prevalence"]
+    change = result.compare("b", "a")["prevalence"]
     of_total, of_change = 4.0 * total.var() - first - second, first + second - change.var()
     # Twice the covariance, from the variance of the sum (of halves) and of the difference.
     assert of_total == pytest.approx(of_change, abs=0.1 * (first + second))
@@ -163,8 +161,8 @@ def test_blocks_keep_the_weights_of_every_set():
         evaluate(rng, 200, 0.5),
         evaluate(rng, 300, 0.3),
         evaluate(rng, 200, 0.5, missingness="by_score"),
-        evaluate(rng, 200, 0.5, label_model=dm.label_models.Calibrated(reference=reference)),
-        evaluate(rng, 200, 0.4, label_model=dm.label_models.Calibrated(reference=reference, n_nodes=48)),
+        evaluate(rng, 200, 0.5, missingness=dm.missing.ByScore(reference=reference)),
+        evaluate(rng, 200, 0.4, missingness=dm.missing.ByScore(reference=reference, n_draws=48)),
     )
     assert sum(float(block.weight.sum()) for block in pairing.blocks) == pytest.approx(1.0, abs=1e-12)
     for i, posterior in enumerate(pairing.posteriors):

@@ -13,7 +13,7 @@ from scipy.stats import binom, norm
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
 import darkmetrics as dm
-from darkmetrics.paper_bounds import corollary_rate, lemma_1, paper_bound, theorem_2, theorem_3
+from darkmetrics.paper.theorems import corollary_rate, lemma_1, paper_bound, theorem_2, theorem_3
 
 C0 = 0.56
 
@@ -147,7 +147,7 @@ def test_slip_the_variance_that_illustrates_theorem_4_is_ten_times_too_large():
     p = 0.0001
     assert p * (1 - p) == pytest.approx(0.00009999, rel=1e-12)  # printed: 0.000999
     with pytest.raises(dm.InputError, match=r"variance: 0\.0009\. .* here 9\.999e-05"):
-        dm.beta_parameters(p, 0.0009)  # the variance that the paper then plots
+        dm.paper.beta_parameters(p, 0.0009)  # the variance that the paper then plots
 
 
 def test_slip_ranking_hard_decisions_misses_by_the_same_at_every_share_of_missing_labels():
@@ -317,7 +317,7 @@ def rows_with_gaps(weighted=False, seed=3):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_recall_falls_under_theorem_3(weighted):
     label, score, weight = rows_with_gaps(weighted)
-    data = dm.EvaluationSet(label, score, sample_weight=weight, probability=score)
+    data = dm.EvaluationSet(label, score, sample_weight=weight, missingness=dm.missing.Fixed(score))
     missing, decided = np.isnan(label), score >= 0.5
     alpha, beta = weight[(label == 1) & decided].sum(), weight[label == 1].sum()
     b = weight[missing]
@@ -330,7 +330,7 @@ def test_recall_falls_under_theorem_3(weighted):
 
 def test_precision_and_accuracy_fall_under_lemma_1():
     label, score, _ = rows_with_gaps()
-    data = dm.EvaluationSet(label, score, probability=score)
+    data = dm.EvaluationSet(label, score, missingness=dm.missing.Fixed(score))
     missing, decided = np.isnan(label), score >= 0.5
     p = score[missing & decided]
     precision = paper_bound(data, "precision")
@@ -348,24 +348,26 @@ def test_precision_and_accuracy_fall_under_lemma_1():
 def test_specificity_is_the_recall_of_negatives():
     label, score, _ = rows_with_gaps()
     decided = (score >= 0.5).astype(int)
-    data = dm.EvaluationSet(label, score, y_pred=decided, probability=score)
-    mirrored = dm.EvaluationSet(1 - label, score, y_pred=1 - decided, probability=1 - score)
+    data = dm.EvaluationSet(label, score, y_pred=decided, missingness=dm.missing.Fixed(score))
+    mirrored = dm.EvaluationSet(1 - label, score, y_pred=1 - decided, missingness=dm.missing.Fixed(1 - score))
     ours, other = paper_bound(data, "specificity"), paper_bound(mirrored, "recall")
     assert ours.ks_bound == pytest.approx(other.ks_bound, rel=1e-12)  # the same sums in the same order
     assert ours.mean == pytest.approx(other.mean, rel=1e-12)
 
 
-@pytest.mark.parametrize("p", [0.5, "half", dm.label_models.Half()])
+@pytest.mark.parametrize("p", [0.5, dm.missing.Fixed(0.5)])
 def test_probabilities_may_be_given_beside_the_set(p):
     labels, scores = [1, 1, 0, None, None, None, None], [0.9, 0.3, 0.6, 0.2, 0.7, 0.7, 0.8]
     given = paper_bound(dm.EvaluationSet(labels, scores), "recall", p)
-    built = paper_bound(dm.EvaluationSet(labels, scores, probability=[0.5] * 4), "recall")
+    built = paper_bound(dm.EvaluationSet(labels, scores, missingness=dm.missing.Fixed([0.5] * 4)), "recall")
     assert given.to_dict() == built.to_dict()
 
 
 def test_probabilities_per_row_are_refused():
     data = dm.EvaluationSet([1, 1, 0, None, None], [0.9, 0.3, 0.6, 0.7, 0.7])
-    with pytest.raises(dm.InputError, match=r"p: expected a number .* EvaluationSet\(\.\.\., probability=p\)"):
+    with pytest.raises(
+        dm.InputError, match=r"p: expected a number .* EvaluationSet\(\.\.\., missingness=dm\.missing\.Fixed\(p\)\)"
+    ):
         paper_bound(data, "recall", [0.2, 0.3])
     with pytest.raises(dm.InputError, match=r"p: 1\.2\. Probabilities must lie in \[0, 1\]"):
         paper_bound(data, "recall", 1.2)
@@ -378,7 +380,7 @@ def test_probabilities_per_row_are_refused():
 @pytest.mark.parametrize("metric", ["roc_auc", "mcc", "brier", "average_precision"])
 def test_metrics_that_are_no_ratio_of_sums_are_refused(metric):
     data = dm.EvaluationSet([1, 0, None], [0.9, 0.3, 0.6])
-    with pytest.raises(dm.MethodError, match=f"metric: '{metric}' is not a ratio of two weighted sums"):
+    with pytest.raises(dm.exceptions.MethodError, match=f"metric: '{metric}' is not a ratio of two weighted sums"):
         paper_bound(data, metric, 0.5)
 
 

@@ -32,18 +32,18 @@ NAMES = ["precision", "recall", "accuracy"]
 
 def brute_force(name, threshold=0.5, y=Y, p=P):
     problem = oracle.Problem(y, SCORE, (threshold <= SCORE).astype(int), np.ones(SCORE.size), p)
-    return oracle.law(oracle.definition_of(name), problem)
+    return oracle.distribution(oracle.definition_of(name), problem)
 
 
-def quantile(law, q):
+def quantile(distribution, q):
     # Cumulated probabilities may miss a level by rounding.
-    return law.values[np.searchsorted(np.cumsum(law.masses), q - 1e-12)]
+    return distribution.values[np.searchsorted(np.cumsum(distribution.masses), q - 1e-12)]
 
 
 @pytest.fixture(scope="module")
 def few():
     """Nine rows, three of them missing: every law can be listed."""
-    return dm.evaluate(Y, SCORE, label_model=P, metrics=NAMES)
+    return dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(P), metrics=NAMES)
 
 
 def rows(n=300, seed=0):
@@ -56,12 +56,12 @@ def rows(n=300, seed=0):
 @pytest.fixture(scope="module")
 def many():
     y, score = rows()
-    return dm.evaluate(y, score, label_model=score, metrics=[*NAMES, "mcc", "log_loss"])
+    return dm.evaluate(y, score, missingness=dm.missing.Fixed(score), metrics=[*NAMES, "mcc", "log_loss"])
 
 
 @pytest.fixture(scope="module")
 def curves(few):
-    return dm.curves(few, metrics=NAMES, thresholds=[0.2, 0.45, 0.5, 0.65])
+    return dm.threshold_curves(few, metrics=NAMES, thresholds=[0.2, 0.45, 0.5, 0.65])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,12 @@ def backtest():
     y, score = rows(60)
     y = np.where(np.isnan(y), 0.0, y)
     return dm.backtest(
-        y, score, label_models=["half", "prevalence"], metrics=["recall", "accuracy"], n_repeats=4, rng=0
+        y,
+        score,
+        metrics=["recall", "accuracy"],
+        n_repeats=4,
+        rng=0,
+        missingness=[dm.missing.Fixed(0.5), dm.missing.TrainingPrevalence()],
     )
 
 
@@ -89,22 +94,22 @@ def test_stems_are_the_law_by_brute_force(few, name):
 
 
 def test_the_legend_of_a_distribution_has_the_numbers_of_brute_force(few):
-    law = brute_force("recall")
+    distribution = brute_force("recall")
     ax = dm.plotting.plot_distribution(few, "recall", target=0.6)
-    below = law.masses[law.values < 0.6 - 1e-9].sum()  # 3 of 5 is an atom, and has reached the target
-    labelled = 2 / 3
-    assert 0.6 in law.values.round(12)
+    below = distribution.masses[distribution.values < 0.6 - 1e-9].sum()  # 3 of 5 is an atom, and has reached the target
+    labeled = 2 / 3
+    assert 0.6 in distribution.values.round(12)
     assert labels_of(ax) == [
-        f"90%: {quantile(law, 0.05):.3f} to {quantile(law, 0.95):.3f}",
-        f"mean {law.mean():.3f}",
-        f"possible {law.low:.3f} to {law.high:.3f}",
-        f"labelled only {labelled:.3f}",
+        f"90%: {quantile(distribution, 0.05):.3f} to {quantile(distribution, 0.95):.3f}",
+        f"mean {distribution.mean():.3f}",
+        f"possible {distribution.low:.3f} to {distribution.high:.3f}",
+        f"labeled only {labeled:.3f}",
         f"P(recall < 0.6) = {below:.3g}",
         "for these rows",
     ]
-    assert signed(ax, f"mean {law.mean():.3f}").get_xdata()[0] == pytest.approx(law.mean())
+    assert signed(ax, f"mean {distribution.mean():.3f}").get_xdata()[0] == pytest.approx(distribution.mean())
     assert signed(ax, f"P(recall < 0.6) = {below:.3g}").get_xdata()[0] == 0.6
-    assert signed(ax, f"labelled only {labelled:.3f}").get_xdata()[0] == pytest.approx(labelled)
+    assert signed(ax, f"labeled only {labeled:.3f}").get_xdata()[0] == pytest.approx(labeled)
 
 
 def test_the_area_under_the_curve_is_the_probability(many):
@@ -127,8 +132,8 @@ def test_both_peaks_of_a_mixture_are_drawn():
     """Two reasons far apart, each narrow: a bandwidth from the whole spread would blur them into one hill."""
     mean, sd = np.array([0.3, 0.7]), 0.01
     normal = [Normal(loc=loc, scale=sd, bounds=Interval(0.0, 1.0)) for loc in mean]
-    law = mix(normal, np.array([0.5, 0.5]), given_defined=False, bounds=normal[0].bounds)
-    x, density = density_curve(law)
+    distribution = mix(normal, np.array([0.5, 0.5]), given_defined=False, bounds=normal[0].bounds)
+    x, density = density_curve(distribution)
     peak = 0.5 / (sd * np.sqrt(2.0 * np.pi))
     # The kernel is at most 60% of the width of a peak, which lowers it by 1 / sqrt(1 + 0.36) at most.
     assert density.max() > 0.85 * peak
@@ -149,7 +154,9 @@ def test_a_target_that_is_no_number_is_refused(few):
 
 
 def test_the_mass_of_0_over_0_is_named():
-    result = dm.evaluate([0, np.nan], [0.2, 0.7], label_model=[0.25], metrics="recall", zero_division=0)
+    result = dm.evaluate(
+        [0, np.nan], [0.2, 0.7], missingness=dm.missing.Fixed([0.25]), metrics="recall", zero_division=0
+    )
     assert labels_of(dm.plotting.plot_distribution(result, "recall"))[-1] == "0/0 (P = 0.75) counts as 0"
 
 
@@ -157,15 +164,19 @@ def test_the_mass_of_0_over_0_is_named():
 
 
 def test_the_forest_draws_brute_force(few):
-    laws = [brute_force(name) for name in NAMES]
+    distributions = [brute_force(name) for name in NAMES]
     ax = dm.plotting.plot_metrics(few)
     for label, tail in (("90% interval", 0.05), ("50% interval", 0.25)):
         lines = np.array(signed(ax, label).get_segments())[:, :, 0]
-        assert lines == pytest.approx(np.array([[quantile(law, tail), quantile(law, 1.0 - tail)] for law in laws]))
+        assert lines == pytest.approx(
+            np.array(
+                [[quantile(distribution, tail), quantile(distribution, 1.0 - tail)] for distribution in distributions]
+            )
+        )
     bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
-    assert bounds == pytest.approx(np.array([[law.low, law.high] for law in laws]))
-    assert signed(ax, "mean").get_xdata() == pytest.approx([law.mean() for law in laws])
-    assert signed(ax, "labelled only").get_xdata() == pytest.approx([2 / 3, 2 / 3, 4 / 6])
+    assert bounds == pytest.approx(np.array([[distribution.low, distribution.high] for distribution in distributions]))
+    assert signed(ax, "mean").get_xdata() == pytest.approx([distribution.mean() for distribution in distributions])
+    assert signed(ax, "labeled only").get_xdata() == pytest.approx([2 / 3, 2 / 3, 4 / 6])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == NAMES
     assert ax.get_ylim()[0] > ax.get_ylim()[1]  # the first metric is at the top
 
@@ -188,8 +199,8 @@ def test_the_shortcut_of_a_result_is_the_forest(few):
 
 def test_bars_of_the_variance_are_stacked_shares(few):
     """Two nodes with equal weight: the variance of the mean over them is calibration, the rest labels."""
-    nodes = np.array([[0.2, 0.2, 0.2], [0.8, 0.8, 0.8]])
-    given = dm.evaluate(Y, SCORE, label_model=_Fixed(Posterior(np.full(2, 0.5), nodes)), metrics=["accuracy"])
+    posterior = np.array([[0.2, 0.2, 0.2], [0.8, 0.8, 0.8]])
+    given = dm.evaluate(Y, SCORE, missingness=_Fixed(Posterior(np.full(2, 0.5), posterior)), metrics=["accuracy"])
     within = np.mean([3 * 0.2 * 0.8 / 81, 3 * 0.8 * 0.2 / 81])
     # Decided positive at 0.8 and 0.55, negative at 0.3: a label of 1 is right twice and wrong once.
     between = np.var([(2 * p + (1 - p)) / 9 for p in (0.2, 0.8)])
@@ -200,14 +211,14 @@ def test_bars_of_the_variance_are_stacked_shares(few):
     assert [text.get_text() for text in ax.texts] == [f"{np.sqrt(within + between):.2g}", "sd"]
 
 
-class _Fixed(dm.label_models.LabelModel):
+class _Fixed(dm.missing.Mechanism):
     def __init__(self, fixed):
         self.fixed = fixed
 
-    def nodes(self, data):
+    def posterior(self, data):
         return self.fixed
 
-    def describe(self, data, nodes):
+    def describe(self, data, posterior):
         return ""
 
 
@@ -221,7 +232,7 @@ def test_reliability_compares_the_model_with_the_labels_in_each_bin(many):
     weight, factors = np.array([0.3, 0.4, 0.3]), np.array([0.5, 0.9, 1.0])
     order = np.argsort(score)
     on_cells = score[order][missing[order]]
-    result = replace(many, nodes=Posterior(weight, factors[:, None] * on_cells), confidence_level=0.5)
+    result = replace(many, posterior=Posterior(weight, factors[:, None] * on_cells), confidence_level=0.5)
     ax = dm.plotting.plot_reliability(result)
     dots = np.asarray(ax.collections[-1].get_offsets())
     bars: Any = ax.containers[0]
@@ -247,7 +258,7 @@ def test_histograms_count_the_rows_of_each_kind(many):
     ax = dm.plotting.plot_scores(many)
     missing = np.isnan(y)
     for label, inside in (
-        (f"labelled ({np.sum(~missing)} rows)", ~missing),
+        (f"labeled ({np.sum(~missing)} rows)", ~missing),
         (f"missing ({missing.sum()} rows)", missing),
     ):
         height, edges, _ = signed(ax, label).get_data()
@@ -257,8 +268,8 @@ def test_histograms_count_the_rows_of_each_kind(many):
 
 
 def test_given_decisions_have_no_threshold_line():
-    result = dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), label_model=P, metrics="recall")
-    assert labels_of(dm.plotting.plot_scores(result)) == ["labelled (6 rows)", "missing (3 rows)"]
+    result = dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), missingness=dm.missing.Fixed(P), metrics="recall")
+    assert labels_of(dm.plotting.plot_scores(result)) == ["labeled (6 rows)", "missing (3 rows)"]
 
 
 # ---------------------------------------------------------------------------------------------------- thresholds
@@ -267,32 +278,38 @@ def test_given_decisions_have_no_threshold_line():
 def test_curves_draw_brute_force_at_every_threshold(curves):
     ax = dm.plotting.plot_curves(curves, ["accuracy", "recall"])
     for name in ("accuracy", "recall"):
-        laws = [brute_force(name, threshold) for threshold in curves.thresholds]
+        distributions = [brute_force(name, threshold) for threshold in curves.thresholds]
         line = signed(ax, name)
         assert line.get_xdata() == pytest.approx([0.2, 0.45, 0.5, 0.65])
-        assert line.get_ydata() == pytest.approx([law.mean() for law in laws])
+        assert line.get_ydata() == pytest.approx([distribution.mean() for distribution in distributions])
     assert signed(ax, "threshold 0.5").get_xdata()[0] == 0.5
 
 
 def test_a_single_curve_comes_with_all_that_is_known_of_it(curves):
     ax = dm.plotting.plot_curves(curves, "recall")
-    laws = [brute_force("recall", threshold) for threshold in curves.thresholds]
+    distributions = [brute_force("recall", threshold) for threshold in curves.thresholds]
     for label, tail in (("90% interval", 0.05), ("50% interval", 0.25)):
         corners = signed(ax, label).get_paths()[0].vertices
-        for x, law in zip(curves.thresholds, laws, strict=True):
+        for x, distribution in zip(curves.thresholds, distributions, strict=True):
             heights = corners[np.isclose(corners[:, 0], x), 1]
-            assert [heights.min(), heights.max()] == pytest.approx([quantile(law, tail), quantile(law, 1.0 - tail)])
-    assert signed(ax, "worst to best").get_ydata() == pytest.approx([law.low for law in laws])
-    labelled = [sklearn.metrics.recall_score(Y[~np.isnan(Y)], SCORE[~np.isnan(Y)] >= t) for t in curves.thresholds]
-    assert signed(ax, "labelled only").get_ydata() == pytest.approx(labelled)
+            assert [heights.min(), heights.max()] == pytest.approx(
+                [quantile(distribution, tail), quantile(distribution, 1.0 - tail)]
+            )
+    assert signed(ax, "worst to best").get_ydata() == pytest.approx(
+        [distribution.low for distribution in distributions]
+    )
+    labeled = [sklearn.metrics.recall_score(Y[~np.isnan(Y)], SCORE[~np.isnan(Y)] >= t) for t in curves.thresholds]
+    assert signed(ax, "labeled only").get_ydata() == pytest.approx(labeled)
     with pytest.raises(dm.InputError, match="Did you mean 'recall'"):
         dm.plotting.plot_curves(curves, "recal")
 
 
 def test_the_picture_of_gaussian_curves_ends_where_the_metric_does():
     y, score = rows()
-    given = dm.curves(
-        dm.evaluate(y, score, label_model="half", metrics="precision"), metrics="precision", method="gaussian"
+    given = dm.threshold_curves(
+        dm.evaluate(y, score, missingness=dm.missing.Fixed(0.5), metrics="precision"),
+        metrics="precision",
+        method="gaussian",
     )
     assert given["precision"].intervals[0.9][1].max() == 1.0
     assert dm.plotting.plot_curves(given).get_ylim()[1] < 1.05
@@ -300,7 +317,7 @@ def test_the_picture_of_gaussian_curves_ends_where_the_metric_does():
 
 def test_with_all_labels_the_roc_curve_is_that_of_scikit_learn():
     y = np.where(np.isnan(Y), 1.0, Y)
-    full = dm.curves(dm.evaluate(y, SCORE, metrics="recall"), thresholds="all")
+    full = dm.threshold_curves(dm.evaluate(y, SCORE, metrics="recall"), thresholds="all")
     x, height = signed(dm.plotting.plot_roc(full), "mean").get_data()
     fpr, tpr, _ = sklearn.metrics.roc_curve(y, SCORE, drop_intermediate=False)
     # The threshold in use lies between two scores and repeats a point.
@@ -319,8 +336,12 @@ def test_with_all_labels_the_roc_curve_is_that_of_scikit_learn():
 
 
 def test_a_dot_that_is_not_at_the_threshold_in_use_says_where_it_is():
-    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], threshold=1e9, zero_division=0)
-    ax = dm.plotting.plot_precision_recall(dm.curves(result))  # nothing is flagged, so that there is no precision
+    result = dm.evaluate(
+        [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), threshold=1e9, zero_division=0
+    )
+    ax = dm.plotting.plot_precision_recall(
+        dm.threshold_curves(result)
+    )  # nothing is flagged, so that there is no precision
     _, labels = ax.get_legend_handles_labels()
     assert "threshold 0.9" in labels
 
@@ -340,12 +361,17 @@ def late_rows() -> dm.Evaluation:
     rng = np.random.default_rng(0)
     age, score = rng.integers(0, 90, 800), rng.random(800)
     y = rng.random(800) < score
-    return dm.evaluate(np.where(rng.integers(0, 40, 800) <= age, y, np.nan), score, age=age, metrics="recall")
+    return dm.evaluate(
+        np.where(rng.integers(0, 40, 800) <= age, y, np.nan),
+        score,
+        missingness=dm.missing.Delayed(age=age),
+        metrics="recall",
+    )
 
 
 @cache
 def make_verification() -> dm.Verification:
-    may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
+    may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed(0.5), metrics="accuracy")
     return dm.verify(may, [1, 0], [0.7, 0.4], arrival="alike")
 
 
@@ -354,8 +380,8 @@ def replayed() -> dm.Backtest:
     rng = np.random.default_rng(0)
     day, score = rng.integers(0, 300, 1000), rng.random(1000)
     y, delay = rng.random(1000) < score, rng.integers(0, 60, 1000)
-    when: dict[str, Any] = {"as_of": [120, 180, 240], "scored_at": day, "labelled_at": day + delay}
-    return dm.backtest(y, score, metrics="recall", label_models="by_score", **when)
+    when: dict[str, Any] = {"as_of": [120, 180, 240], "scored_at": day, "labeled_at": day + delay}
+    return dm.backtest(y, score, metrics="recall", missingness="by_score", **when)
 
 
 @cache
@@ -365,23 +391,23 @@ def shops() -> dm.GroupedEvaluation:
     month, p = np.repeat(["2026-04", "2026-05", "2026-06"], 300), rng.random(900)
     y = np.where(rng.random(900) < 0.3, np.nan, rng.random(900) < p)
     table = pd.DataFrame({"month": month, "y": y, "p": np.where(month == "2026-06", p**1.5, p)})
-    return dm.evaluate_by(table, "month", label="y", score="p", metrics="recall", missingness="random")
+    return dm.evaluate_by("y", "p", data=table, by="month", metrics="recall", missingness="random")
 
 
 @cache
-def changed() -> dm.Change:
-    return shops().change("2026-06", "2026-05")
+def changed() -> dm.EvaluationChange:
+    return shops().compare("2026-06", "2026-05")
 
 
 @cache
-def shop_gap() -> dm.Gap:
-    return shops().gap("recall")
+def shop_gap() -> dm.changes.Disparity:
+    return shops().disparity("recall")
 
 
 @cache
 def compared() -> dm.Comparison:
     scores = {"champion": [0.9, 0.2, 0.7, 0.4, 0.6], "challenger": [0.8, 0.6, 0.3, 0.7, 0.2]}
-    return dm.compare([1, 0, None, 1, None], scores, label_model=[0.6, 0.3], metrics="recall")
+    return dm.compare([1, 0, None, 1, None], scores, missingness=dm.missing.Fixed([0.6, 0.3]), metrics="recall")
 
 
 PLOTS = {
@@ -400,7 +426,7 @@ PLOTS = {
     "verification": lambda f, c, b, **k: dm.plotting.plot_verification(make_verification(), **k),
     "change": lambda f, c, b, **k: dm.plotting.plot_change(changed(), **k),
     "trend": lambda f, c, b, **k: dm.plotting.plot_trend(shops().trend("recall"), **k),
-    "gap": lambda f, c, b, **k: dm.plotting.plot_gap(shop_gap(), **k),
+    "disparity": lambda f, c, b, **k: dm.plotting.plot_disparity(shop_gap(), **k),
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
     "difference": lambda f, c, b, **k: dm.plotting.plot_difference(compared(), "recall", **k),
     "models": lambda f, c, b, **k: dm.plotting.plot_models(compared(), "recall", **k),
@@ -464,7 +490,7 @@ def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos()
 def test_without_matplotlib_a_plot_says_what_to_install(few, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(dm.MethodError, match=r"plot: needs matplotlib; pip install 'darkmetrics\[plot\]'"):
+    with pytest.raises(dm.exceptions.MethodError, match=r"plot: needs matplotlib; pip install 'darkmetrics\[plot\]'"):
         few.plot()
 
 
@@ -483,26 +509,44 @@ def by_name(name):
 
 
 EXTREMES = {
-    "point mass": lambda: dm.evaluate(Y, SCORE, label_model=[0.0, 1.0, 1.0], metrics=NAMES),
+    "point mass": lambda: dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed([0.0, 1.0, 1.0]), metrics=NAMES),
     "no missing labels": lambda: dm.evaluate(np.where(np.isnan(Y), 1.0, Y), SCORE, metrics=NAMES),
-    "all missing": lambda: dm.evaluate([np.nan] * 9, SCORE, label_model=SCORE, metrics=NAMES, zero_division=0),
-    "undefined": lambda: dm.evaluate(
-        [0, 0, np.nan], [0.1, 0.2, 0.3], label_model=[0.0], metrics=NAMES, zero_division=np.nan
+    "all missing": lambda: dm.evaluate(
+        [np.nan] * 9, SCORE, missingness=dm.missing.Fixed(SCORE), metrics=NAMES, zero_division=0
     ),
-    "one metric": lambda: dm.evaluate(Y, SCORE, label_model=P, metrics="recall"),
+    "undefined": lambda: dm.evaluate(
+        [0, 0, np.nan], [0.1, 0.2, 0.3], missingness=dm.missing.Fixed([0.0]), metrics=NAMES, zero_division=np.nan
+    ),
+    "one metric": lambda: dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(P), metrics="recall"),
     "27 metrics": lambda: dm.evaluate(
-        Y, SCORE, label_model=P, metrics=[by_name(name) for name in dm.list_metrics()], zero_division=np.nan
+        Y,
+        SCORE,
+        missingness=dm.missing.Fixed(P),
+        metrics=[by_name(name) for name in dm.list_metrics()],
+        zero_division=np.nan,
     ),
     "long names": lambda: dm.evaluate(
-        Y, SCORE, label_model=P, metrics=[own(LONG, range=(0, 1)), own(ODD), own("x" * 5000)]
+        Y, SCORE, missingness=dm.missing.Fixed(P), metrics=[own(LONG, range=(0, 1)), own(ODD), own("x" * 5000)]
     ),
-    "y_pred": lambda: dm.evaluate(Y, SCORE, y_pred=(SCORE > 0.3).astype(int), label_model=P, metrics=NAMES),
-    "one row": lambda: dm.evaluate([np.nan], [0.7], label_model=[0.3], metrics=NAMES, zero_division=0),
-    "equal scores": lambda: dm.evaluate([1, 0, np.nan], [3.0] * 3, label_model="half", metrics=NAMES, threshold=0.5),
-    "large scores": lambda: dm.evaluate(Y, 1e12 * SCORE, threshold=5e11, label_model=P, metrics=NAMES),
-    "apart": lambda: dm.evaluate([1, 0, np.nan, np.nan], [0.1, 0.2, 0.6, 0.7], label_model="half", metrics=NAMES),
-    "gaussian": lambda: dm.evaluate(*rows(), label_model="half", method="gaussian", metrics=NAMES),
-    "monte carlo": lambda: dm.evaluate(*rows(), label_model="half", method="monte_carlo", rng=0, metrics=NAMES),
+    "y_pred": lambda: dm.evaluate(
+        Y, SCORE, y_pred=(SCORE > 0.3).astype(int), missingness=dm.missing.Fixed(P), metrics=NAMES
+    ),
+    "one row": lambda: dm.evaluate(
+        [np.nan], [0.7], missingness=dm.missing.Fixed([0.3]), metrics=NAMES, zero_division=0
+    ),
+    "equal scores": lambda: dm.evaluate(
+        [1, 0, np.nan], [3.0] * 3, missingness=dm.missing.Fixed(0.5), metrics=NAMES, threshold=0.5
+    ),
+    "large scores": lambda: dm.evaluate(
+        Y, 1e12 * SCORE, threshold=5e11, missingness=dm.missing.Fixed(P), metrics=NAMES
+    ),
+    "apart": lambda: dm.evaluate(
+        [1, 0, np.nan, np.nan], [0.1, 0.2, 0.6, 0.7], missingness=dm.missing.Fixed(0.5), metrics=NAMES
+    ),
+    "gaussian": lambda: dm.evaluate(*rows(), missingness=dm.missing.Fixed(0.5), method="gaussian", metrics=NAMES),
+    "monte carlo": lambda: dm.evaluate(
+        *rows(), missingness=dm.missing.Fixed(0.5), method="monte_carlo", rng=0, metrics=NAMES
+    ),
 }
 
 
@@ -530,7 +574,7 @@ def test_extreme_results_are_drawn_and_readable(case):
 )
 def test_curves_of_extreme_results_are_drawn_and_readable(case):
     result = extreme(case)
-    curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=5)
+    curves = dm.threshold_curves(result, metrics=list(result.metrics.values()), thresholds=5)
     for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
         check_readable(plot(curves))
     check_readable(dm.plotting.plot_curves(curves, next(iter(curves))))
@@ -544,12 +588,12 @@ def test_names_are_text_and_not_mathematics_or_hidden():
     assert texts[0].replace("\n", "") == LONG
     assert "\\$cost\\$ of" in texts[1]
     assert len(texts[2]) < 100
-    curves = dm.curves(result, metrics=list(result.metrics.values()), thresholds=3)
+    curves = dm.threshold_curves(result, metrics=list(result.metrics.values()), thresholds=3)
     assert labels_of(dm.plotting.plot_curves(curves))[1].strip().startswith("_\\$cost\\$ of <b>this</b>")
 
 
 def test_plots_of_something_else_say_what_they_want():
-    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     wrong: Any = 3
     for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
         with pytest.raises(dm.InputError, match=r"curves: expected what curves\(result\) or evaluate returns, got int"):
@@ -656,7 +700,9 @@ def test_curves_are_made_of_an_evaluation(few):
     for plot, names in ((dm.plotting.plot_roc, ("false positive rate", "recall")),):
         ax = plot(few)
         assert (ax.get_xlabel(), ax.get_ylabel()) == names
-        assert signed(ax, "mean").get_xydata() == pytest.approx(signed(plot(dm.curves(few)), "mean").get_xydata())
+        assert signed(ax, "mean").get_xydata() == pytest.approx(
+            signed(plot(dm.threshold_curves(few)), "mean").get_xydata()
+        )
 
 
 def test_the_mean_leaves_the_interval_to_be_seen(few):
@@ -671,7 +717,7 @@ def test_without_bounds_the_axis_goes_as_far_as_the_intervals(few):
     ax = dm.plotting.plot_metrics(few, ["recall", "precision"], bounds=False)
     assert "worst to best" not in labels_of(ax)
     moved = few.sensitivity()
-    ends = [end for name in ("recall", "precision") for end in (*moved[name], few.labelled_only[name])]
+    ends = [end for name in ("recall", "precision") for end in (*moved[name], few.labeled_only[name])]
     low, high = ax.get_xlim()
     assert low == pytest.approx(min(ends) - 0.03 * (max(ends) - min(ends)))
     assert high == pytest.approx(max(ends) + 0.03 * (max(ends) - min(ends)))
@@ -685,9 +731,9 @@ def test_long_names_of_groups_differ_in_a_gap_and_its_columns_do_not_run_togethe
         f"department of internal medicine, ward {i}, hospital {end}" for i in range(3) for end in ("north", "south")
     ]
     table = pd.DataFrame({"ward": np.repeat(names, 150), "y": rng.random(900) < p, "p": p})
-    gap = dm.evaluate_by(table, "ward", label="y", score="p", metrics="recall").gap("recall")
+    gap = dm.evaluate_by("y", "p", data=table, by="ward", metrics="recall").disparity("recall")
     with mpl.rc_context({"font.size": 20.0 if slide else 10.0}):
-        ax = dm.plotting.plot_gap(gap)
+        ax = dm.plotting.plot_disparity(gap)
         figure: Any = ax.figure
         if slide:
             figure.set_size_inches(13.33, 7.5)

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 
 import darkmetrics as dm
 import oracle
+from alerting import alerts_by
 from darkmetrics.plotting import style
 from plot_checks import check_readable, labels_of, lay_out, signed, signs
 
@@ -38,20 +39,22 @@ def table():
 
 
 def evaluated(table, by="group", **settings: Any):
-    roles: dict[str, Any] = {"label": "y", "score": "s", "min_labels": 0}
+    roles: dict[str, Any] = {"y_true": "y", "y_score": "s"}
     if "p" in table:
-        roles |= {"probability": "p"}
-    return dm.evaluate_by(table, by, **{**roles, **settings})
+        roles |= {"missingness": dm.missing.Fixed("p")}
+    if "targets" in settings:
+        return alerts_by(data=table, by=by, min_labels=0, **{**roles, **settings})
+    return dm.evaluate_by(data=table, by=by, **{**roles, **settings})
 
 
 def brute_force(group, name):
     problem = oracle.Problem(labels(group), SCORE, (SCORE >= 0.5).astype(int), np.ones(9), P)
-    return oracle.law(oracle.definition_of(name), problem)
+    return oracle.distribution(oracle.definition_of(name), problem)
 
 
-def quantile(law, q):
+def quantile(distribution, q):
     # Cumulated probabilities may miss a level by rounding.
-    return law.values[np.searchsorted(np.cumsum(law.masses), q - 1e-12)]
+    return distribution.values[np.searchsorted(np.cumsum(distribution.masses), q - 1e-12)]
 
 
 def names_of(ax):
@@ -81,8 +84,12 @@ def rows(n=4000, seed=0, late=0.0):
 
 
 def of_rows(table=None, by=None, **settings: Any):
-    given: dict[str, Any] = {"label": "y", "score": "s", "missingness": "random", "metrics": ["recall", "precision"]}
-    return dm.evaluate_by(rows() if table is None else table, by, **{**given, **settings})
+    given: dict[str, Any] = {"y_true": "y", "y_score": "s", "missingness": "random", "metrics": ["recall", "precision"]}
+    given |= settings
+    if given.get("targets") is None:
+        given.pop("targets", None)
+        return dm.evaluate_by(data=rows() if table is None else table, by=by, **given)
+    return alerts_by(data=rows() if table is None else table, by=by, **given)
 
 
 @pytest.fixture(scope="module")
@@ -92,39 +99,44 @@ def by_country():
 
 @pytest.fixture(scope="module")
 def by_month():
-    return of_rows(time="booked", every="month", targets={"recall": 0.44})
+    return of_rows(time="booked", period="month", targets={"recall": 0.44})
 
 
 @pytest.fixture(scope="module")
 def by_both():
-    return of_rows(by="country", time="booked", every="month", targets={"recall": 0.4})
+    return of_rows(by="country", time="booked", period="month", targets={"recall": 0.4})
 
 
 # ---------------------------------------------------------------------------------------------------- segments
 
 
 def test_the_forest_draws_brute_force_with_the_likeliest_miss_first(table):
-    laws = {group: brute_force(group, "recall") for group in LABELS}
+    distributions = {group: brute_force(group, "recall") for group in LABELS}
     # An atom at the target has reached it.
-    missed = {group: law.masses[law.values < 0.65 - 1e-9].sum() for group, law in laws.items()}
+    missed = {
+        group: distribution.masses[distribution.values < 0.65 - 1e-9].sum()
+        for group, distribution in distributions.items()
+    }
     order = sorted(LABELS, key=lambda group: -missed[group])
     ax = dm.plotting.plot_groups(evaluated(table, targets={"recall": 0.65}))
     assert names_of(ax) == order
-    expected = [laws[group] for group in order]
+    expected = [distributions[group] for group in order]
     interval = np.array(signed(ax, "90% interval").get_segments())[:, :, 0]
-    assert interval == pytest.approx(np.array([[quantile(law, 0.05), quantile(law, 0.95)] for law in expected]))
+    assert interval == pytest.approx(
+        np.array([[quantile(distribution, 0.05), quantile(distribution, 0.95)] for distribution in expected])
+    )
     bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
-    assert bounds == pytest.approx(np.array([[law.low, law.high] for law in expected]))
+    assert bounds == pytest.approx(np.array([[distribution.low, distribution.high] for distribution in expected]))
     dots = np.concatenate([line.get_xdata() for line in signed_lines(ax, "mean")])
-    assert sorted(dots) == pytest.approx(sorted(law.mean() for law in expected))
-    assert signed(ax, "labelled only").get_xdata() == pytest.approx([_labelled_recall(group) for group in order])
+    assert sorted(dots) == pytest.approx(sorted(distribution.mean() for distribution in expected))
+    assert signed(ax, "labeled only").get_xdata() == pytest.approx([_labeled_recall(group) for group in order])
     assert signed(ax, "target 0.65").get_xdata()[0] == 0.65
     texts = [text.get_text() for text in ax.texts]
     certain = {0.0: "0", 1.0: "1"}
     assert texts == [*(certain.get(missed[group], f"{missed[group]:.3f}") for group in order), "P(missed)"]
 
 
-def _labelled_recall(group):
+def _labeled_recall(group):
     y = labels(group)
     return np.sum((y == 1) & (SCORE >= 0.5)) / np.sum(y == 1)
 
@@ -148,14 +160,14 @@ def test_alerts_are_diamonds_and_groups_with_few_labels_open_dots():
     given = rows()
     few = given[given["country"] == "IT"].index[8:]
     result = of_rows(given.drop(few), "country", targets={"recall": 0.4})
-    assert [alert.key for alert in result.alerts] == [("FR",)]
+    assert [alert.key for alert in result] == [("FR",)]
     ax = dm.plotting.plot_groups(result)
     assert names_of(ax) == ["FR", "DE", "IT"]  # too small comes last
     diamond, dot = signed(ax, "mean, alert"), signed(ax, "mean")
     assert (diamond.get_marker(), diamond.get_ydata().tolist()) == ("D", [0.0])
     assert (dot.get_marker(), dot.get_ydata().tolist()) == ("o", [1.0])
-    summary = result.groups[("IT",)]
-    assert summary.too_small
+    summary = result.grouped.groups[("IT",)]
+    assert ("IT",) in result.too_small
     if np.isfinite(summary.metrics["recall"].mean):
         assert signed(ax, "mean, too few labels").get_markerfacecolor() == (1.0, 1.0, 1.0)
     else:
@@ -182,7 +194,7 @@ def test_of_segments_and_periods_the_newest_period_is_drawn_or_the_one_asked_for
         assert sorted(names_of(ax)) == ["DE", "FR", "IT"]
         assert ax.get_ylabel() == "country"
         assert labels_of(ax)[-1] == f"booked 2026-{month:02}"
-        mean = [by_both.groups[name, dt.date(2026, month, 1)].metrics["recall"].mean for name in names_of(ax)]
+        mean = [by_both.grouped.groups[name, dt.date(2026, month, 1)].metrics["recall"].mean for name in names_of(ax)]
         drawn = np.concatenate([line.get_xydata() for line in signed_lines(ax, "mean")])
         assert drawn[np.argsort(drawn[:, 1]), 0] == pytest.approx(mean)
     with pytest.raises(dm.InputError, match=r"period: no group of '2027'. There are '2026-01', "):
@@ -212,14 +224,14 @@ def foot_of(ax):
 
 def test_bars_dots_and_squares_are_the_numbers_of_each_period(by_month):
     ax = dm.plotting.plot_over_time(by_month)
-    groups = list(by_month.groups.values())
+    groups = list(by_month.grouped.groups.values())
     recall = [group.metrics["recall"] for group in groups]
     drawn = bars(ax)
     assert drawn[:, 0] == pytest.approx(np.arange(6))
     assert drawn[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in recall]))
     (line,) = signed_lines(ax, "_")
     assert line.get_ydata() == pytest.approx([one.mean for one in recall])
-    assert signed(ax, "labelled only").get_ydata() == pytest.approx([one.labelled_only for one in recall])
+    assert signed(ax, "labeled only").get_ydata() == pytest.approx([one.labeled_only for one in recall])
     assert signed(ax, "target 0.44").get_ydata()[0] == 0.44
     table = rows()
     share = table["y"].isna().groupby(table["month"]).mean()
@@ -232,8 +244,8 @@ def test_shares_of_missing_labels_stand_below_the_values(by_month):
     ax = dm.plotting.plot_over_time(by_month)
     foot = foot_of(ax)
     top = ax.transData.inverted().transform(foot.transData.transform((0.0, 1.0)))[1]
-    lowest = min(one.metrics["recall"].low for one in by_month.groups.values())
-    assert top < min(lowest, *signed(ax, "labelled only").get_ydata())
+    lowest = min(one.metrics["recall"].low for one in by_month.grouped.groups.values())
+    assert top < min(lowest, *signed(ax, "labeled only").get_ydata())
     assert min(ax.get_yticks()) >= top
 
 
@@ -245,7 +257,7 @@ def test_a_column_that_is_time_by_its_name_alone_will_do():
 
 def test_periods_without_rows_leave_a_gap():
     table = rows()
-    result = of_rows(table[~table["month"].isin(["2026-03", "2026-04"])], time="booked", every="month")
+    result = of_rows(table[~table["month"].isin(["2026-03", "2026-04"])], time="booked", period="month")
     ax = dm.plotting.plot_over_time(result)
     assert bars(ax)[:, 0].tolist() == [0.0, 1.0, 4.0, 5.0]
     (line,) = signed_lines(ax, "_")
@@ -255,14 +267,14 @@ def test_periods_without_rows_leave_a_gap():
 def test_rows_without_a_date_are_no_period():
     table = rows()
     table.loc[::10, "booked"] = pd.NaT
-    result = of_rows(table, time="booked", every="month")
+    result = of_rows(table, time="booked", period="month")
     assert (None,) in result.groups
     assert len(bars(dm.plotting.plot_over_time(result))) == 6
 
 
 def test_a_segment_is_chosen_by_its_value(by_both):
     ax = dm.plotting.plot_over_time(by_both, segment="FR")
-    expected = [group.metrics["recall"] for key, group in by_both.groups.items() if key[0] == "FR"]
+    expected = [group.metrics["recall"] for key, group in by_both.grouped.groups.items() if key[0] == "FR"]
     assert bars(ax)[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in expected]))
     assert ax.get_ylabel() == "recall\nFR"
     with pytest.raises(
@@ -277,7 +289,7 @@ def test_a_segment_is_chosen_by_its_value(by_both):
 def test_rows_without_a_segment_are_drawn_when_asked_for_and_only_then():
     table = rows()
     table.loc[table["country"] == "IT", "country"] = None
-    result = of_rows(table, "country", time="booked", every="month")
+    result = of_rows(table, "country", time="booked", period="month")
     with pytest.raises(
         dm.InputError, match=r"segment: there are 3 of country. Say which one to draw, .*: 'DE', 'FR', None"
     ):
@@ -292,7 +304,7 @@ def test_periods_with_few_labels_are_in_the_legend():
     table = rows()
     last = table.index[table["month"] == "2026-06"]
     table.loc[last[4:], "y"] = np.nan
-    ax = dm.plotting.plot_over_time(of_rows(table, time="booked", every="month"))
+    ax = dm.plotting.plot_over_time(of_rows(table, time="booked", period="month"))
     assert {"90% interval", "90% interval, too few labels"} <= set(labels_of(ax))
     check_readable(ax)
 
@@ -308,7 +320,7 @@ def test_groups_that_are_no_periods_say_how_to_get_some(by_month):
 
 def test_what_was_known_before_is_drawn_behind(by_month):
     earlier = rows(late=0.3)
-    before = of_rows(earlier[earlier["month"] != "2026-01"], time="booked", every="month")
+    before = of_rows(earlier[earlier["month"] != "2026-01"], time="booked", period="month")
     ax: Any = dm.plotting.plot_over_time(by_month, before=before)
     hatched = bars(ax, hatch="////")
     expected = [group.metrics["recall"] for group in before.groups.values()]
@@ -325,7 +337,7 @@ def test_what_was_known_before_must_be_of_the_same_kind(by_month, by_country):
     with pytest.raises(dm.InputError, match=r"before: is by 'country', but result is by 'booked'"):
         dm.plotting.plot_over_time(by_month, before=by_country)
     with pytest.raises(dm.InputError, match=r"before: has no 'recall'. Evaluate it with the same metrics"):
-        dm.plotting.plot_over_time(by_month, before=of_rows(time="booked", every="month", metrics="precision"))
+        dm.plotting.plot_over_time(by_month, before=of_rows(time="booked", period="month", metrics="precision"))
     wrong: Any = 3
     with pytest.raises(dm.InputError, match="before: expected what evaluate_by returns, got int"):
         dm.plotting.plot_over_time(by_month, before=wrong)
@@ -334,10 +346,10 @@ def test_what_was_known_before_must_be_of_the_same_kind(by_month, by_country):
 def test_many_periods_have_small_signs_and_few_names():
     table = rows()
     table["booked"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(4000) % 100, unit="D")
-    result = of_rows(table, time="booked", every="day", metrics="recall")
+    result = of_rows(table, time="booked", period="day", metrics="recall")
     ax = dm.plotting.plot_over_time(result)
     assert len(ax.get_xticks()) <= 4
-    assert signed(ax, "labelled only").get_markersize() < 3
+    assert signed(ax, "labeled only").get_markersize() < 3
     check_readable(ax)
     # One band, which holds the interval of every period that has enough labels, and has no bars that would be hair.
     assert not ax.patches
@@ -406,29 +418,29 @@ def test_names_are_text_and_not_mathematics_or_hidden():
     assert {"\\$x_1\\$ and \\$", "_hidden", "<b>bold</b>", "two\\nlines", "(missing)", "''", "bell \\x07"} <= set(texts)
     assert ax.get_ylabel().startswith("\\$c_1\\$ <i>")
     assert max(map(len, texts)) < 60
-    dated = of_rows(hostile(), "$c_1$ <i>\nof", time="booked", every="quarter", metrics="recall")
+    dated = of_rows(hostile(), "$c_1$ <i>\nof", time="booked", period="quarter", metrics="recall")
     for name in HOSTILE:
         check_readable(dm.plotting.plot_over_time(dated, segment=name))
 
 
 @pytest.mark.parametrize(
-    "case", ["one group", "nothing missing", "nothing labelled", "undefined", "one class", "equal values"]
+    "case", ["one group", "nothing missing", "nothing labeled", "undefined", "one class", "equal values"]
 )
 def test_extreme_groups_are_drawn_and_readable(case):
     table = rows(600)
-    settings: dict[str, Any] = {"label_model": "half", "missingness": None}
+    settings: dict[str, Any] = {"missingness": dm.missing.Fixed(0.5)}
     if case == "one group":
         table["country"] = "DE"
     elif case == "nothing missing":
         table["y"] = table["y"].fillna(0.0)
-    elif case == "nothing labelled":
+    elif case == "nothing labeled":
         table.loc[table["country"] == "DE", "y"] = np.nan
-        settings |= {"label_model": "calibrated"}
+        settings |= {"missingness": "by_score"}
     elif case == "undefined":
         table["y"], settings["zero_division"] = 0.0, np.nan
     elif case == "one class":
         table["y"] = np.where(table["country"] == "DE", 0.0, table["y"])
-        settings |= {"label_model": "calibrated"}
+        settings |= {"missingness": "by_score"}
     else:
         table["y"], table["s"] = 1.0, 0.7
     for targets in (None, {"recall": 0.4}):
@@ -439,7 +451,7 @@ def test_extreme_groups_are_drawn_and_readable(case):
 
 
 def test_plots_of_something_else_say_what_they_want():
-    wrong: Any = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    wrong: Any = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     for plot in (dm.plotting.plot_groups, dm.plotting.plot_over_time):
         with pytest.raises(dm.InputError, match="result: expected what evaluate_by returns, got Evaluation"):
             plot(wrong)
@@ -452,7 +464,7 @@ def test_small_multiples_have_the_periods_of_each_segment_on_one_scale(by_both):
     axes = dm.plotting.plot_segments(by_both)
     assert sorted(ax.get_title("left") for ax in axes) == ["DE", "FR", "IT"]
     for ax in axes:
-        expected = [g.metrics["recall"] for key, g in by_both.groups.items() if key[0] == ax.get_title("left")]
+        expected = [g.metrics["recall"] for key, g in by_both.grouped.groups.items() if key[0] == ax.get_title("left")]
         assert bars(ax)[:, 1:] == pytest.approx(np.array([[one.low, one.high] for one in expected]))
         assert ax.get_ylim() == axes[0].get_ylim()
         assert ax.get_xlim() == axes[0].get_xlim()

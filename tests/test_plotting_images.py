@@ -24,7 +24,9 @@ def evaluation():
     score = (np.arange(120) + 0.5) / 120
     y = (np.arange(120) * 7 % 10 < 10 * score).astype(float)
     y[::3] = np.nan
-    return dm.evaluate(y, score, label_model=score, metrics=["precision", "recall", "accuracy", "mcc"])
+    return dm.evaluate(
+        y, score, missingness=dm.missing.Fixed(score), metrics=["precision", "recall", "accuracy", "mcc"]
+    )
 
 
 def months():
@@ -36,23 +38,24 @@ def months():
     y = (place * 73 % 100 < 100 * chance).astype(float)
     y[place % 10 < np.where(month == 6, 7, 2)] = np.nan
     table = pd.DataFrame({"month": [f"2026-{m:02}" for m in month], "y": y, "s": score, "p": chance})
-    return dm.evaluate_by(
-        table[(month != 2) | (place % 16 == 0)],
-        "month",
-        label="y",
-        score="s",
-        probability="p",
+    months = dm.evaluate_by(
+        "y",
+        "s",
+        data=table[(month != 2) | (place % 16 == 0)],
+        by="month",
+        missingness=dm.missing.Fixed("p"),
         metrics="recall",
-        targets={"recall": 0.7},
-        min_labels=20,
     )
+    return months.alerts({"recall": 0.7}, min_labels=20)
 
 
 PICTURES = {
     "distribution": lambda result, ax: dm.plotting.plot_distribution(result, "recall", target=0.75, ax=ax),
     "metrics": lambda result, ax: dm.plotting.plot_metrics(result, ax=ax),
     "scores": lambda result, ax: dm.plotting.plot_scores(result, ax=ax),
-    "curves": lambda result, ax: dm.plotting.plot_curves(dm.curves(result, thresholds=20, method="exact"), ax=ax),
+    "curves": lambda result, ax: dm.plotting.plot_curves(
+        dm.threshold_curves(result, thresholds=20, method="exact"), ax=ax
+    ),
     "groups": lambda result, ax: dm.plotting.plot_groups(months(), ax=ax),
     "over_time": lambda result, ax: dm.plotting.plot_over_time(months(), ax=ax),
 }

@@ -21,12 +21,12 @@ def rows(n=300, seed=0, power=1.0):
 def by(names, scope):
     y, p = rows()
     table = pd.DataFrame({"g": np.resize(names, y.size), "y": y, "p": p})
-    return dm.evaluate_by(table, "g", label="y", score="p", scope=scope, **SETTINGS)
+    return dm.evaluate_by("y", "p", data=table, by="g", scope=scope, **SETTINGS)
 
 
 def change(scope):
     one, other = (dm.evaluate(*rows(seed=seed), scope=scope, **SETTINGS) for seed in (1, 2))
-    return dm.change(one, other)
+    return dm.compare_evaluations(one, other)
 
 
 def models(scope):
@@ -36,7 +36,7 @@ def models(scope):
 
 PLOTS = {
     "change": lambda scope: change(scope).plot("recall"),
-    "gap": lambda scope: by(["app", "web"], scope).gap("recall").plot(),
+    "gap": lambda scope: by(["app", "web"], scope).disparity("recall").plot(),
     "trend": lambda scope: by(["2026-05", "2026-06"], scope).trend("recall").plot(),
     "difference": lambda scope: dm.plotting.plot_difference(models(scope), "recall"),
     "models": lambda scope: dm.plotting.plot_models(models(scope), "recall"),
@@ -55,18 +55,21 @@ def test_the_legend_says_what_the_picture_is_about(plot, scope, words):
 
 def test_no_change_has_its_probability():
     # Four draws of one label each: both sides are level half of the time.
-    one, other = (dm.evaluate([1, 0, None], [0.9, 0.2, p], label_model=[0.5], metrics="accuracy") for p in (0.7, 0.8))
-    assert "no change: 50%" in legend(dm.change(one, other).plot("accuracy"))
+    one, other = (
+        dm.evaluate([1, 0, None], [0.9, 0.2, p], missingness=dm.missing.Fixed([0.5]), metrics="accuracy")
+        for p in (0.7, 0.8)
+    )
+    assert "no change: 50%" in legend(dm.compare_evaluations(one, other).plot("accuracy"))
 
 
 def test_no_change_among_many_values_has_its_probability():
     y = [1, 0, None] * 40
     one, other = (
-        dm.evaluate(y, np.random.default_rng(seed).random(120), label_model="half", metrics="accuracy")
+        dm.evaluate(y, np.random.default_rng(seed).random(120), missingness=dm.missing.Fixed(0.5), metrics="accuracy")
         for seed in (1, 2)
     )
-    found = dm.change(one, other)
-    same = 1.0 - found.fell("accuracy") - found.rose("accuracy")
+    found = dm.compare_evaluations(one, other)
+    same = 1.0 - found.probability_decreased("accuracy") - found.probability_increased("accuracy")
     assert same > 0.01  # 40 labels of either side are level now and then
     assert f"no change: {same:.1%}" in legend(found.plot("accuracy"))
 
@@ -79,7 +82,7 @@ def test_a_gap_without_a_value_is_said_to_have_none():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = pd.DataFrame({"g": ["a", "a", "b", "b", "c", "c"], "y": [1, 0, 1, 0, 0, 0], "p": [0.9, 0.2] * 3})
-        result = dm.evaluate_by(table, "g", label="y", score="p", metrics="recall", zero_division=np.nan)
-    ax = result.gap("recall").plot()
+        result = dm.evaluate_by("y", "p", data=table, by="g", metrics="recall", zero_division=np.nan)
+    ax = result.disparity("recall").plot()
     assert "largest less smallest undefined" in legend(ax)
     assert [text.get_text() for text in ax.texts].count("0/0") == 2

@@ -183,10 +183,10 @@ def test_length_grows_like_the_standard_deviation():
 
 @pytest.mark.parametrize(("m", "p"), [(50, 0.5), (2_000, 0.001), (100_000, 0.3)])
 def test_no_mass_above_1e18th_lies_beyond_the_reach(m, p):
-    law = scipy.stats.binom(m, p)
+    distribution = scipy.stats.binom(m, p)
     reach = tail_reach(m * p * (1.0 - p))
-    assert law.sf(np.ceil(m * p + reach)) < 1e-18
-    assert law.cdf(np.floor(m * p - reach)) < 1e-18
+    assert distribution.sf(np.ceil(m * p + reach)) < 1e-18
+    assert distribution.cdf(np.floor(m * p - reach)) < 1e-18
 
 
 @pytest.mark.parametrize("shift", [-3.0, 0.0, 2.5])

@@ -45,7 +45,12 @@ def evaluated():
 def grouped():
     shop = np.where(np.arange(N) % 2, f"a{SIGNS}", "b")
     frame = pd.DataFrame({"y": Y_TRUE, "p": Y_SCORE, f"shop{SIGNS}": shop})
-    return dm.evaluate_by(frame, label="y", score="p", by=f"shop{SIGNS}", targets={NAME: 0.99}, **STATED)
+    return dm.evaluate_by("y", "p", data=frame, by=f"shop{SIGNS}", **STATED)
+
+
+@cache
+def alerted():
+    return grouped().alerts({NAME: 0.99})
 
 
 @cache
@@ -55,7 +60,7 @@ def compared():
 
 def changed():
     rng = np.random.default_rng(1)
-    return dm.change(evaluated(), dm.evaluate(Y_TRUE, rng.random(N), **STATED))
+    return dm.compare_evaluations(evaluated(), dm.evaluate(Y_TRUE, rng.random(N), **STATED))
 
 
 def make_verification():
@@ -66,19 +71,25 @@ def make_verification():
 RESULTS: dict[str, Callable[[], Any]] = {
     "evaluation": evaluated,
     "grouped": grouped,
-    "alert": lambda: next(iter(grouped().alerts)),
+    "alerts": alerted,
+    "alert": lambda: next(iter(alerted())),
     "comparison": compared,
-    "best": lambda: compared().best(NAME),
-    "ranks": lambda: compared().ranks(NAME),
+    "best": lambda: compared().probability_best(NAME),
+    "ranks": lambda: compared().rank_probabilities(NAME),
     "change": changed,
-    "gap": lambda: grouped().gap(NAME),
+    "gap": lambda: grouped().disparity(NAME),
     "verification": make_verification,
     "sensitivity": lambda: evaluated().sensitivity(),
     "tipping point": lambda: evaluated().tipping_point(NAME, 0.1),
-    "curves": lambda: dm.curves(evaluated(), thresholds=[0.25, 0.5, 0.75]),
+    "curves": lambda: dm.threshold_curves(evaluated(), thresholds=[0.25, 0.5, 0.75]),
     "bounds": lambda: dm.bounds(Y_TRUE, Y_SCORE, metrics=[METRIC]),
     "backtest": lambda: dm.backtest(
-        np.nan_to_num(Y_TRUE), Y_SCORE, label_models={f"s{SIGNS}": "prevalence"}, metrics=[METRIC], n_repeats=2, rng=0
+        np.nan_to_num(Y_TRUE),
+        Y_SCORE,
+        metrics=[METRIC],
+        n_repeats=2,
+        rng=0,
+        missingness={f"s{SIGNS}": dm.missing.TrainingPrevalence()},
     ),
 }
 
@@ -97,14 +108,26 @@ def test_a_metric_is_shown_with_its_whole_name():
 
 
 def test_every_result_that_prints_names_is_printable():
-    """Classes with a text of their own go through `prints_plainly`, unless that holds nothing of the user."""
-    plain = {"Totals", "Calibrator", "Mechanism", "InputError", "MissingGroupError", "Warned", "Scores", "Band"}
-    plain |= {"MetricDistribution", "Undefined", "ReportPage", "_Display"}
+    """Classes with a text of their own go through `prints_plainly`, as all of `Result` do.
+
+    Those that are listed hold nothing of the user.
+    """
+    plain = {
+        "Totals",
+        "Calibrator",
+        "Mechanism",
+        "InputError",
+        "MissingGroupError",
+        "RecordedWarning",
+        "Scores",
+        "Band",
+    }
+    plain |= {"Mask", "MetricDistribution", "Undefined", "ReportPage", "_Display"}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and node.name not in plain:
                 methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
-                if {"__str__", "__repr__"} & methods:
+                if {"__str__", "__repr__"} & methods and not {"Result", "GroupTexts"} & {*map(ast.unparse, node.bases)}:
                     assert "prints_plainly" in map(ast.unparse, node.decorator_list), f"{path}: {node.name}"
 
 
@@ -126,9 +149,9 @@ def test_errors_show_control_characters_as_escapes():
 
 
 def test_warnings_show_control_characters_as_escapes():
-    from darkmetrics.exceptions import heard, warn
+    from darkmetrics.exceptions import record_warnings, warn
 
-    with heard() as kept, warnings.catch_warnings(record=True) as caught:
+    with record_warnings() as kept, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn(f"{NAME} is often 0/0", dm.UndefinedMetricWarning)
     assert str(caught[0].message) == kept[0].message == f"{SHOWN} is often 0/0"
@@ -175,7 +198,7 @@ def test_monitor_writes_groups_that_are_no_formulas(tmp_path, capsys):
     groups = ["=cmd|' /C calc'!A0", "@a", "plain"]
     rows = [f"{i % 2},{i % 10 / 10},{groups[i % 3]}" for i in range(90)]
     (tmp_path / "x.csv").write_text("\n".join(["label,score,shop", *rows]))
-    told = ["--by", "shop", "--label-model", "half", "-m", "recall", "-f", "csv"]
+    told = ["--by", "shop", "--missingness", "random", "-m", "recall", "-f", "csv"]
     assert run(["monitor", str(tmp_path / "x.csv"), *told]) == 0
     found = [record["shop"] for record in csv.DictReader(io.StringIO(capsys.readouterr().out))]
     assert {f"'{groups[0]}", f"'{groups[1]}", "plain"} <= set(found)

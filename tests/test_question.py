@@ -13,9 +13,6 @@ from darkmetrics.question import Question
 
 ASKED: dict[str, Any] = {
     "metrics": ["recall", "accuracy"],
-    "label_model": "auto",
-    "missingness": None,
-    "reference": None,
     "method": "auto",
     "zero_division": "warn",
     "confidence_level": 0.9,
@@ -41,13 +38,13 @@ def counting(monkeypatch: Any, module: Any, name: str) -> list[Any]:
     return calls
 
 
-PARSERS = ("metrics_from", "method_from", "label_model_from", "fill_value", "check_level")
+PARSERS = ("metrics_from", "method_from", "mechanism_from", "fill_value", "check_level")
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_arguments_are_parsed_once_for_all_groups(monkeypatch, name):
     calls = counting(monkeypatch, questions, name)
-    dm.evaluate_by(table_of(7), "g", label="y", score="p", missingness="by_score", metrics="recall")
+    dm.evaluate_by("y", "p", data=table_of(7), by="g", missingness="by_score", metrics="recall")
     assert len(calls) == 1
 
 
@@ -56,7 +53,7 @@ def test_arguments_of_one_evaluation_are_parsed_once(monkeypatch, name):
     calls = counting(monkeypatch, questions, name)
     rows = table_of(1)
     dm.evaluate(rows["y"], rows["p"], missingness="by_score", metrics="recall")
-    dm.evaluate_frame(rows, label="y", score="p", missingness="by_score", metrics="recall")
+    dm.evaluate("y", "p", data=rows, missingness="by_score", metrics="recall")
     assert len(calls) == 2
 
 
@@ -65,18 +62,25 @@ def test_metrics_are_parsed_once_for_all_targets_and_repeats(monkeypatch):
     modules = [module for name, module in sys.modules.items() if name.startswith("darkmetrics.")]
     calls = [counting(monkeypatch, m, "metrics_from") for m in modules if hasattr(m, "metrics_from")]
     targets = {"recall": 0.5, "precision": 0.5, "fbeta(2)": 0.5}
-    dm.evaluate_by(table_of(6), "g", label="y", score="p", missingness="by_score", targets=targets)
+    groups = dm.evaluate_by("y", "p", data=table_of(6), by="g", missingness="by_score", metrics=list(targets))
+    groups.alerts(targets)
     assert sum(map(len, calls)) == 1
     rows = table_of(1)
-    dm.backtest(rows["y"], rows["p"], n_repeats=3, label_models=["half", "prevalence"], metrics="recall")
+    dm.backtest(
+        rows["y"],
+        rows["p"],
+        n_repeats=3,
+        metrics="recall",
+        missingness=[dm.missing.Fixed(0.5), dm.missing.TrainingPrevalence()],
+    )
     assert sum(map(len, calls)) == 2
 
 
 def test_reference_rows_are_read_once_for_all_groups(monkeypatch):
     calls = counting(monkeypatch, dm.EvaluationSet, "__init__")
     reference = ([1, 0] * 20, np.tile([0.8, 0.3], 20) + np.linspace(0.0, 0.1, 40))
-    settings: dict[str, Any] = {"label": "y", "score": "p", "metrics": "recall", "missingness": "by_score_and_label"}
-    dm.evaluate_by(table_of(5), "g", reference=reference, **settings)
+    settings: dict[str, Any] = {"y_true": "y", "y_score": "p", "metrics": "recall"}
+    dm.evaluate_by(data=table_of(5), by="g", missingness=dm.missing.ByScoreAndLabel(reference=reference), **settings)
     assert len(calls) == 1
 
 
@@ -89,8 +93,8 @@ def test_a_question_answers_what_evaluate_says():
 
 
 def test_a_question_believes_probabilities_unless_something_else_is_said():
-    data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7], probability=[0.25])
+    data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7], missingness=dm.missing.Fixed([0.25]))
     believed = Question.of(**ASKED).answer(data, np.random.default_rng(0), {})
-    assert believed.nodes.probability.tolist() == [[0.25]]
-    half = Question.of(**ASKED | {"label_model": "half"}).answer(data, np.random.default_rng(0), {})
-    assert half.nodes.probability.tolist() == [[0.5]]
+    assert believed.posterior.probability.tolist() == [[0.25]]
+    half = Question.of(**ASKED | {"missingness": dm.missing.Fixed(0.5)}).answer(data, np.random.default_rng(0), {})
+    assert half.posterior.probability.tolist() == [[0.5]]

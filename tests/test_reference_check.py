@@ -17,7 +17,7 @@ def draw_rows(rng, n, drift=0.0):
     return (rng.random(n) < odds / (1.0 + odds)).astype(float), score
 
 
-def messages_of(seed, drift=0.0, missingness="by_score", n_reference=400, **settings):
+def messages_of(seed, drift=0.0, mechanism=dm.missing.ByScore, n_reference=400, **settings):
     """Return the warnings about the reference rows, where 40% of 1,000 labels are missing at random."""
     rng = np.random.default_rng(seed)
     label, score = draw_rows(rng, 1000)
@@ -25,13 +25,13 @@ def messages_of(seed, drift=0.0, missingness="by_score", n_reference=400, **sett
     reference = draw_rows(rng, n_reference, drift)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = dm.evaluate(label, score, reference=reference, missingness=missingness, **settings)
+        result = dm.evaluate(label, score, missingness=mechanism(reference=reference), **settings)
     return [warned.message for warned in result.warnings if warned.message.startswith("The results contradict")]
 
 
-@pytest.mark.parametrize("missingness", ["by_score", "by_score_and_label", None])
-def test_reference_of_the_same_population_is_not_reported(missingness):
-    assert not any(messages_of(seed, missingness=missingness) for seed in range(N_SETS))
+@pytest.mark.parametrize("mechanism", [dm.missing.ByScore, dm.missing.ByScoreAndLabel, dm.missing.Unknown])
+def test_reference_of_the_same_population_is_not_reported(mechanism):
+    assert not any(messages_of(seed, mechanism=mechanism) for seed in range(N_SETS))
 
 
 @pytest.mark.parametrize("drift", [-1.5, 1.5])
@@ -47,7 +47,9 @@ def test_message_has_both_values_and_the_causes():
     label[rng.random(1000) < 0.4] = np.nan
     reference = draw_rows(rng, 400, 1.5)
     with pytest.warns(dm.MissingnessWarning, match="The results contradict the metrics on the 400 reference rows"):
-        result = dm.evaluate(label, score, reference=reference, missingness="by_score", metrics=["precision", "recall"])
+        result = dm.evaluate(
+            label, score, missingness=dm.missing.ByScore(reference=reference), metrics=["precision", "recall"]
+        )
     (message,) = (str(warned) for warned in result.warnings if str(warned).startswith("The results contradict"))
     there = dm.evaluate(*reference, metrics=["precision"]).population["precision"].mean()
     assert f"precision is {result['precision'].mean():.3f} (90%: " in message
@@ -63,8 +65,8 @@ def test_reference_is_predicted_at_the_threshold_of_the_rows():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"sample_weight": np.linspace(1, 9, 1000)}, {"groups": np.arange(1000) // 2}],
-    ids=["weights", "groups"],
+    [{"sample_weight": np.linspace(1, 9, 1000)}, {"clusters": np.arange(1000) // 2}],
+    ids=["weights", "clusters"],
 )
 def test_weighted_and_clustered_rows_are_not_compared(settings):
     assert not messages_of(0, 1.0, metrics="accuracy", **settings)

@@ -24,20 +24,30 @@ def problem(seed: int, n: int = 36) -> pd.DataFrame:
     return pd.DataFrame({"y": y, "p": p, "q": q, "w": weight, "g": np.arange(n) % 2, "chance": rng.random(n)})
 
 
-def law(found: Any) -> tuple[float, ...]:
+def distribution(found: Any) -> tuple[float, ...]:
     return found.mean(), found.std(), *found.interval(0.9), found.undefined
 
 
 def compared(rows: pd.DataFrame, scope: Any, unit: float = 1.0) -> Iterator[float]:
     scores = {"a": rows["p"].to_numpy(), "b": rows["q"].to_numpy()}
-    settings: dict[str, Any] = {"label_model": rows["chance"].to_numpy(), "metrics": METRICS, "scope": scope, "rng": 0}
+    settings: dict[str, Any] = {
+        "metrics": METRICS,
+        "scope": scope,
+        "rng": 0,
+        "missingness": dm.missing.Fixed(rows["chance"].to_numpy()),
+    }
     found = dm.compare(rows["y"].to_numpy(), scores, sample_weight=unit * rows["w"].to_numpy(), **settings)
     for metric in METRICS:
         one, other = found.difference(metric, "a", "b"), found.difference(metric, "b", "a")
         assert other.mean() == pytest.approx(-one.mean(), abs=1e-12)
-        best = found.best(metric)
+        best = found.probability_best(metric)
         assert best["a"] + best["b"] + best.tie == pytest.approx(1.0, abs=1e-9)
-        yield from (*law(one), found.better(metric, "a", "b"), found.better(metric, "b", "a"), best.tie)
+        yield from (
+            *distribution(one),
+            found.probability_better(metric, "a", "b"),
+            found.probability_better(metric, "b", "a"),
+            best.tie,
+        )
 
 
 def changed(rows: pd.DataFrame, scope: Any, unit: float = 1.0) -> Iterator[float]:
@@ -46,27 +56,43 @@ def changed(rows: pd.DataFrame, scope: Any, unit: float = 1.0) -> Iterator[float
             own["y"],
             own["p"],
             sample_weight=unit * own["w"],
-            label_model=own["chance"].to_numpy(),
+            missingness=dm.missing.Fixed(own["chance"].to_numpy()),
             metrics=METRICS,
             scope=scope,
         )
         for _, own in rows.reset_index(drop=True).groupby("g")
     ]
-    found, back = dm.change(sets[0], sets[1]), dm.change(sets[1], sets[0])
+    found, back = dm.compare_evaluations(sets[0], sets[1]), dm.compare_evaluations(sets[1], sets[0])
     for metric in METRICS:
-        assert back.rose(metric) == pytest.approx(found.fell(metric), abs=1e-4)
-        yield from (*law(found[metric]), found.fell(metric), found.rose(metric))
+        assert back.probability_increased(metric) == pytest.approx(found.probability_decreased(metric), abs=1e-4)
+        yield from (
+            *distribution(found[metric]),
+            found.probability_decreased(metric),
+            found.probability_increased(metric),
+        )
+
+
+@pytest.fixture(autouse=True)
+def few_labels_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of a few rows, of which every answer can be listed, are compared as well."""
+    monkeypatch.setattr("darkmetrics.monitoring.groups.MIN_LABELS", 1)
 
 
 def grouped(rows: pd.DataFrame, scope: Any, unit: float = 1.0) -> Iterator[float]:
     table = rows.assign(w=unit * rows["w"])
-    settings: dict[str, Any] = {"label": "y", "score": "p", "weight": "w", "label_model": "half", "scope": scope}
-    found = dm.evaluate_by(table, "g", metrics=METRICS, min_labels=1, **settings)
+    settings: dict[str, Any] = {
+        "y_true": "y",
+        "y_score": "p",
+        "sample_weight": "w",
+        "scope": scope,
+        "missingness": dm.missing.Fixed(0.5),
+    }
+    found = dm.evaluate_by(data=table, by="g", metrics=METRICS, **settings)
     for metric in METRICS:
         for one in (*found.values(), found.total):
-            yield from law(one[metric])
-        gap = found.gap(metric)
-        yield from (*law(gap.law), *gap.largest.values())
+            yield from distribution(one[metric])
+        gap = found.disparity(metric)
+        yield from (*distribution(gap.distribution), *gap.largest.values())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -95,12 +121,15 @@ def test_the_best_of_three_models_by_a_sum_of_weights_is_the_same_in_every_unit(
             scores,
             sample_weight=one * rows["w"],
             metrics=dm.metrics.ConfusionMetric(name="found", formula=lambda tp, fp, fn, tn: 1.0 * tp),
-            label_model=rows["chance"].to_numpy(),
+            missingness=dm.missing.Fixed(rows["chance"].to_numpy()),
             rng=0,
         )
         for one in (1.0, unit)
     ]
-    best, ranks = [one.best("found").chances for one in found], [one.ranks("found").chances for one in found]
+    best, ranks = (
+        [one.probability_best("found").chances for one in found],
+        [one.rank_probabilities("found").chances for one in found],
+    )
     assert 0.0 < max(best[0].values()) <= 1.0
     assert best[1] == pytest.approx(best[0], abs=1e-12)
     assert ranks[1] == {name: pytest.approx(places, abs=1e-12) for name, places in ranks[0].items()}

@@ -34,16 +34,18 @@ def rows(n=40, seed=0, power=1.0):
 def compared(names=("champion", "challenger"), metrics=tuple(METRICS), scope="rows"):
     y, p = rows()
     scores = {name: np.clip(p + 0.2 * np.sin(np.arange(p.size) + i), 0.0, 1.0) for i, name in enumerate(names)}
-    return dm.compare(y, scores, metrics=list(metrics), label_model="half", scope=scope, rng=0)
+    return dm.compare(y, scores, metrics=list(metrics), missingness=dm.missing.Fixed(0.5), scope=scope, rng=0)
 
 
 @cache
 def changed(names=("June", "May"), scope="rows"):
     may, june = (
-        dm.evaluate(*rows(seed=seed, power=power), metrics=METRICS, label_model="half", scope=scope, rng=0)
+        dm.evaluate(
+            *rows(seed=seed, power=power), metrics=METRICS, missingness=dm.missing.Fixed(0.5), scope=scope, rng=0
+        )
         for seed, power in ((0, 1.0), (1, 1.5))
     )
-    return dm.change(june, may, names=names)
+    return dm.compare_evaluations(june, may, names=names)
 
 
 def unescaped(table):
@@ -60,7 +62,7 @@ def read_csv(page, name):
 
 def test_the_models_are_those_of_the_comparison():
     found = compared()
-    _, expected = found.table()
+    _, expected = found._table()
     for line, (metric, *line_expected) in zip(
         unescaped(cells(comparison_page(found), "models-table")), expected, strict=True
     ):
@@ -73,11 +75,11 @@ def test_differences_are_those_of_the_comparison_in_print_and_in_full():
     shown, saved = unescaped(cells(page, "differences-table")), read_csv(page, "differences")
     assert [line[:2] for line in shown] == [[metric, "challenger"] for metric in METRICS]
     for line, record, metric in zip(shown, saved, METRICS, strict=True):
-        law = found.difference(metric, "challenger", "champion")
-        low, high = law.interval(found.confidence_level)
-        assert line[2:4] == [f"{law.mean():z.3f}", f"{low:z.3f} to {high:z.3f}"]
-        chance = found.better(metric, "challenger", "champion")
-        for key, value in {"mean": law.mean(), "low": low, "high": high, "better": chance}.items():
+        distribution = found.difference(metric, "challenger", "champion")
+        low, high = distribution.interval(found.confidence_level)
+        assert line[2:4] == [f"{distribution.mean():z.3f}", f"{low:z.3f} to {high:z.3f}"]
+        chance = found.probability_better(metric, "challenger", "champion")
+        for key, value in {"mean": distribution.mean(), "low": low, "high": high, "better": chance}.items():
             assert float(record[key]) == pytest.approx(value, rel=1e-8)  # nine digits are saved
 
 
@@ -86,7 +88,7 @@ def test_the_verdict_and_the_chances_are_in_words():
     for metric in METRICS:
         assert found.sentence(metric) in page
     tiles = re.findall(r'class="name"><bdi>(.*?)</bdi></span> <span class="value">(.*?)</span>', page)
-    best = found.best("accuracy")
+    best = found.probability_best("accuracy")
     said = dict(part.rsplit(" ", 1) for part in str(best).partition(": ")[2].partition(";")[0].rstrip(".").split(", "))
     assert {name: value for name, value in tiles if name in found.models} == said
     assert dict(tiles)["labels missing"] == "25.0%"
@@ -96,8 +98,8 @@ def test_of_three_models_each_is_held_against_the_first_and_places_are_told():
     found = compared(("a", "b", "c"), ("accuracy",))
     page = comparison_page(found)
     assert [line[1] for line in cells(page, "differences-table")] == ["b", "c"]
-    assert unescaped(cells(page, "places-table")) == found.ranks("accuracy").table()[1]
-    assert str(found.best("accuracy")) in html.unescape(page)
+    assert unescaped(cells(page, "places-table")) == found.rank_probabilities("accuracy")._table()[1]
+    assert str(found.probability_best("accuracy")) in html.unescape(page)
     assert page.count('<svg id="distribution-') == 2
 
 
@@ -105,8 +107,10 @@ def test_places_that_are_drawn_need_a_seed_to_come_out_again():
     labels, p = rows(200)
     scores = {"a": p, "b": p**2, "c": 1.0 - p}
     for models, said in ((("a", "b", "c"), "No seed was given"), (("a", "b"), "Nothing was drawn at random")):
-        found = dm.compare(labels, {name: scores[name] for name in models}, metrics="brier", label_model="half")
-        assert (found.best("brier").method == "monte carlo") == (len(models) == 3)
+        found = dm.compare(
+            labels, {name: scores[name] for name in models}, metrics="brier", missingness=dm.missing.Fixed(0.5)
+        )
+        assert (found.probability_best("brier").method == "monte carlo") == (len(models) == 3)
         assert said in comparison_page(found)
 
 
@@ -135,7 +139,11 @@ def test_zero_stands_in_every_picture_where_the_axis_has_it():
 def test_a_metric_without_a_better_side_and_a_difference_that_is_never_defined():
     y, p = [0.0, 0.0, np.nan, 0.0], np.array([0.1, 0.2, 0.3, 0.4])
     found = dm.compare(
-        y, {"a": p, "b": p / 2}, metrics=["recall", "prevalence"], label_model=[0.0], zero_division=np.nan
+        y,
+        {"a": p, "b": p / 2},
+        metrics=["recall", "prevalence"],
+        missingness=dm.missing.Fixed([0.0]),
+        zero_division=np.nan,
     )
     page = Page(comparison_page(found))
     assert "0/0 whatever the missing labels are" in "".join(page.text)
@@ -156,8 +164,8 @@ def test_the_hash_of_rows_is_that_of_the_same_rows_counted():
     y, p = rows()
     frame = pd.DataFrame({"y": y, "a": p, "b": p.round(1)})
     twice = pd.concat([frame, frame])
-    how: dict[str, Any] = {"label_model": "half", "metrics": "accuracy"}
-    counted = dm.compare_frame(twice.sample(frac=1.0, random_state=0), label="y", scores=["a", "b"], **how)
+    how: dict[str, Any] = {"metrics": "accuracy", "missingness": dm.missing.Fixed(0.5)}
+    counted = dm.compare("y", ["a", "b"], data=twice.sample(frac=1.0, random_state=0), **how)
     single = dm.compare(twice["y"], {"a": twice["a"], "b": twice["b"]}, **how)
     assert rows_hash(counted.rows) == rows_hash(single.rows)
     other = dm.compare(twice["y"], {"a": twice["b"], "b": twice["a"]}, **how)
@@ -170,7 +178,7 @@ def test_the_hash_of_rows_is_that_of_the_same_rows_counted():
 
 def test_what_moved_is_the_table_of_the_change():
     change, page = changed(), change_page(changed())
-    _, expected = change.table()
+    _, expected = change._table()
     shown, aside = unescaped(cells(page, "changes-table")), unescaped(cells(page, "aside-table"))
     for line, side, (name, _, _, moved, interval, fell, method) in zip(shown, aside, expected, strict=True):
         assert [line[0], *line[1:4], line[-1]] == [name, moved, interval, fell, method]
@@ -178,21 +186,23 @@ def test_what_moved_is_the_table_of_the_change():
             assert mean == f"{evaluation[name].mean():.3f}"
         assert change.sentence(name) in html.unescape(page)
     saved = read_csv(page, "changes")
-    assert [float(one["fell"]) for one in saved] == pytest.approx([change.fell(name) for name in METRICS], rel=1e-8)
+    assert [float(one["fell"]) for one in saved] == pytest.approx(
+        [change.probability_decreased(name) for name in METRICS], rel=1e-8
+    )
 
 
 def test_the_mix_of_rows_and_what_is_assumed_are_said():
     change = changed()
     text = "".join(Page(change_page(change)).text)
-    for note in change.notes():
+    for note in change._notes():
         assert note in text
-    assert change.words()[0] in text
+    assert change._words()[0] in text
     assert "the populations that the rows came from" in change_page(changed(scope="population"))
 
 
 def test_sets_that_look_identical_are_warned_of_at_the_top():
-    one, other = (dm.evaluate(*rows(), metrics="accuracy", label_model="half") for _ in range(2))
-    page = change_page(dm.change(one, other))
+    one, other = (dm.evaluate(*rows(), metrics="accuracy", missingness=dm.missing.Fixed(0.5)) for _ in range(2))
+    page = change_page(dm.compare_evaluations(one, other))
     assert page.count("The two sets look identical") == 1
     assert page.index("The two sets look identical") < page.index('class="counts"')
 
@@ -217,18 +227,17 @@ def test_a_change_between_groups_names_the_groups_in_its_code():
     day = np.where(np.arange(80) < 40, np.datetime64("2026-05-03"), np.datetime64("2026-06-09"))
     frame = pd.DataFrame({"y": y, "p": p, "day": day, "shop": np.arange(80) % 2})
     how: dict[str, Any] = {
-        "label": "y",
-        "score": "p",
-        "label_model": "half",
+        "y_true": "y",
+        "y_score": "p",
         "metrics": "accuracy",
-        "targets": {"accuracy": 0.5},
+        "missingness": dm.missing.Fixed(0.5),
     }
-    result = dm.evaluate_by(frame, "shop", time="day", every="month", **how)
-    code = "".join(Page(change_page(result.change((0, "2026-06"), (0, "2026-05")))).of_tag["code"])
-    assert "change = result.change((0, '2026-06'), (0, '2026-05'))" in code
-    seen: dict[str, Any] = {"frame": frame}
+    result = dm.evaluate_by(data=frame, by="shop", time="day", period="month", **how)
+    code = "".join(Page(change_page(result.compare((0, "2026-06"), (0, "2026-05")))).of_tag["code"])
+    assert "change = result.compare((0, '2026-06'), (0, '2026-05'))" in code
+    seen: dict[str, Any] = {"data": frame}
     exec(code.rpartition("\n")[0], seen)
-    assert seen["change"].to_dict() == result.change((0, "2026-06"), (0, "2026-05")).to_dict()
+    assert seen["change"].to_dict() == result.compare((0, "2026-06"), (0, "2026-05")).to_dict()
 
 
 # ----------------------------------------------------------------------------------------------------------- both pages
@@ -283,7 +292,7 @@ def test_a_page_that_fails_leaves_the_old_one_alone(tmp_path, result, monkeypatc
     with pytest.raises(dm.InputError, match=r"^path: 'june\.md' must end in \.html; to_dict\(\)"):
         result().report(tmp_path / "june.md")
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(dm.MethodError, match="needs jinja2"):
+    with pytest.raises(dm.exceptions.MethodError, match="needs jinja2"):
         result().report(path)
     assert path.read_text() == "old"
     assert [one.name for one in tmp_path.iterdir()] == ["june.html"]

@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 import darkmetrics as dm
+from alerting import alerts_by
+from darkmetrics.exceptions import MethodError
 from darkmetrics.report.groups import groups_page
 from test_report_render import ATTRIBUTES, HOSTILE, TAGS, Page
 
@@ -27,17 +29,23 @@ def rows(n=600, **columns):
 
 
 def evaluated(frame, **settings: Any):
-    given: dict[str, Any] = {"label": "fraud", "score": "p", "label_model": "half", "metrics": "recall"}
-    return dm.evaluate_by(frame, **given | settings)
+    given: dict[str, Any] = {
+        "y_true": "fraud",
+        "y_score": "p",
+        "metrics": "recall",
+        "missingness": dm.missing.Fixed(0.5),
+    }
+    ask: Any = alerts_by if "targets" in settings else dm.evaluate_by
+    return ask(data=frame, **given | settings)
 
 
 @cache
 def monthly():
-    months = {"time": "booked", "every": "month"}
+    months = {"time": "booked", "period": "month"}
     frame = rows(country=np.where(np.arange(600) < 300, "DE", "FR"))
     low = frame.assign(p=np.where(frame["country"] == "FR", frame["p"] / 2, frame["p"]))
     before = evaluated(low[low["booked"] < "2026-03"], by="country", targets={"recall": 0.5}, **months)
-    return evaluated(low, by="country", targets={"recall": 0.5}, known=before, **months)
+    return evaluated(low, by="country", targets={"recall": 0.5}, known_alerts=before, **months)
 
 
 @cache
@@ -45,7 +53,7 @@ def hostile_page():
     name = "<b>{{ 7 * 7 }}</b> \" onload='x'"
     frame = rows(**{name: [NAMES[i % len(NAMES)] for i in range(600)]})
     first = evaluated(frame, by=name, targets={"recall": 0.9})
-    result = evaluated(frame, by=name, targets={"recall": 0.9}, known=first)
+    result = evaluated(frame, by=name, targets={"recall": 0.9}, known_alerts=first)
     source = dict(zip(NAMES, reversed(NAMES), strict=True))
     return groups_page(result, title=" ".join(NAMES), source=source)
 
@@ -65,9 +73,9 @@ def cells(page, table):
 def test_the_table_is_that_of_the_result():
     result = monthly()
     shown = cells(groups_page(result), "groups-table")
-    _, expected = result.table(most=None)
+    _, expected = result._table(most=None)
     assert [row[:-1] for row in shown] == [
-        [cell.replace("<", "&lt;").replace(">", "&gt;") for cell in row[:-1]] for row in expected
+        [cell.replace("<", "&lt;").replace(">", "&gt;") for cell in row[1:]] for row in expected
     ]
     assert len(shown) == 9
 
@@ -75,14 +83,14 @@ def test_the_table_is_that_of_the_result():
 def test_alerts_come_with_the_new_ones_first_and_marked():
     result = monthly()
     page = groups_page(result)
-    assert {(alert.group, alert.new) for alert in result.alerts} == {
+    assert {(alert.group, alert.new) for alert in result} == {
         ("FR, 2026-01", False),
         ("FR, 2026-02", False),
         ("FR, 2026-03", True),
         ("FR, 2026-04", True),
     }
     shown = cells(page, "alerts-table")
-    assert [row[-1] for row in shown] == ["new", "new", *[f"known since {result.evaluated_on}"] * 2]
+    assert [row[-1] for row in shown] == ["new", "new", *[f"known since {result.grouped.evaluated_on}"] * 2]
     assert {row[0] for row in shown[:2]} == {"FR, 2026-03", "FR, 2026-04"}
     assert page.count('<span class="new">') == 4  # in both tables
     assert page.count('class="ring"') == 3  # two in the picture, one in the legend
@@ -99,17 +107,17 @@ def test_a_picture_stands_for_each_segment_and_those_with_new_alerts_come_first(
 
 
 def test_what_differs_is_said_of_each_segment():
-    result, page = monthly(), groups_page(monthly())
+    result, page = monthly().grouped, groups_page(monthly())
     part = html.unescape(page.partition('id="compared"')[2].partition("</section>")[0])
     for country in ("DE", "FR"):
-        change = result.change((country, "2026-04"), (country, "2026-03"))
+        change = result.compare((country, "2026-04"), (country, "2026-03"))
         assert f"{country}: 2026-04 against 2026-03: {change.sentence('recall')}" in part
-        assert f"{country}: {result.trend('recall', country).words()[0]}" in part
+        assert f"{country}: {result.trend('recall', country)._words()[0]}" in part
 
 
 def test_without_periods_the_gap_is_what_differs():
     result = evaluated(rows(country=np.arange(600) % 3), by="country")
-    assert result.gap("recall").words()[0] in groups_page(result)
+    assert result.disparity("recall")._words()[0] in groups_page(result)
 
 
 def test_bars_and_marks_are_where_the_numbers_are():
@@ -118,7 +126,7 @@ def test_bars_and_marks_are_where_the_numbers_are():
     ticks = {float(text): float(at) - 4 for at, text in re.findall(r'level" x="42" y="([\d.]+)">([\d.]+)<', part)}
     (first, at), (last, end) = min(ticks.items()), max(ticks.items())
     bars = re.findall(r'class="interval" x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', part)
-    groups = [group for key, group in result.groups.items() if key[0] == "DE"]
+    groups = [group for key, group in result.grouped.groups.items() if key[0] == "DE"]
     for (top, height), group in zip(bars, groups, strict=True):
         for place, value in (
             (float(top), group.metrics["recall"].high),
@@ -140,7 +148,7 @@ def test_warnings_stand_at_the_top_and_name_the_groups():
     frame = rows(country=np.arange(600) % 3)
     frame.loc[frame["p"] > 0.5, "fraud"] = np.where(np.arange((frame["p"] > 0.5).sum()) % 3 > 0, np.nan, 1.0)
     with pytest.warns(dm.MissingnessWarning):
-        result = evaluated(frame, by="country", label_model="auto")
+        result = evaluated(frame, by="country", missingness=None)
     page = groups_page(result)
     assert page.index('class="warning"') < page.index('class="counts"')
     assert re.search(r"In \d of 3 groups \(\d(; \d)*\)", page)
@@ -151,19 +159,19 @@ def test_many_groups_are_cut_and_the_page_says_so(monkeypatch):
     monkeypatch.setattr("darkmetrics.report.groups._PICTURES", 1)
     result = monthly()
     page = groups_page(result)
-    assert [row[-1] for row in cells(page, "groups-table")][1:3] == ["new alert"] * 2
+    assert [row[-1] for row in cells(page, "groups-table")][1:3] == ["new"] * 2
     assert "5 more groups are left out; those with alerts come first." in page
     assert "1 more pictures are left out; those with alerts come first." in page
 
 
 def test_it_says_how_to_make_it_again():
-    result = evaluated(rows(), time="booked", every="month", last=2, targets={"recall": 0.5}, rng=3)
+    result = evaluated(rows(), time="booked", period="month", last_periods=2, targets={"recall": 0.5}, rng=3)
     page = Page(groups_page(result, title="June", date="2026-07-01"))
     code = "".join(page.of_tag["code"])
-    assert "time='booked', every='month'" in code
-    assert "last=2" in code
+    assert "time='booked', period='month'" in code
+    assert "last_periods=2" in code
     assert "targets={'recall': 0.5}" in code
-    assert code.endswith("result.report(\"report.html\", title='June', date='2026-07-01')")
+    assert code.endswith("alerts.report(\"report.html\", title='June', date='2026-07-01')")
     assert "The seed was rng=3." in "".join(page.text)
 
 
@@ -220,5 +228,5 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 
 def test_without_jinja2_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(dm.MethodError, match=r"an HTML page needs jinja2; pip install 'darkmetrics\[report\]'"):
+    with pytest.raises(MethodError, match=r"an HTML page needs jinja2; pip install 'darkmetrics\[report\]'"):
         monthly().report(tmp_path / "june.html")

@@ -79,7 +79,7 @@ class Page(HTMLParser):
 @cache
 def hostile_summary():
     metrics = dict.fromkeys(HOSTILE, dm.metrics.registered("recall"))
-    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.6, 0.3], metrics=metrics)
+    result = dm.evaluate(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([0.6, 0.3]), metrics=metrics)
     targets = dict.fromkeys(HOSTILE, 0.5)
     source = dict(zip(HOSTILE, reversed(HOSTILE), strict=True))
     return dm.report.summarize(result, title=" ".join(HOSTILE), source=source, targets=targets)
@@ -91,7 +91,7 @@ def hostile_page():
 
 
 def plain_evaluation():
-    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.6, 0.3], metrics=["precision", "recall"])
+    return dm.evaluate(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([0.6, 0.3]), metrics=["precision", "recall"])
 
 
 def test_names_from_the_data_make_no_markup(hostile_page):
@@ -176,8 +176,10 @@ def test_the_rates_are_drawn_from_corner_to_corner_with_a_dot_for_the_threshold_
     left, bottom, across, up = 46 + 302 * 0.04 / 1.08, 158 - 146 * 0.04 / 1.08, 302 / 1.08, 146 / 1.08
     assert path[0] == pytest.approx((left, bottom), abs=0.06)
     assert path[-1] == pytest.approx((left + across, bottom - up), abs=0.06)
-    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.6, 0.3], metrics=["fpr", "recall", "precision"])
-    mean = {name: law.mean() for name, law in result.items()}
+    result = dm.evaluate(
+        Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([0.6, 0.3]), metrics=["fpr", "recall", "precision"]
+    )
+    mean = {name: distribution.mean() for name, distribution in result.items()}
     for picture, x, y in ((roc, "fpr", "recall"), (precision_recall, "recall", "precision")):
         (dot,) = re.findall(r'class="here" d="([^"]+)h0"', picture)
         assert points(dot)[0] == pytest.approx((left + across * mean[x], bottom - up * mean[y]), abs=0.06)
@@ -248,7 +250,7 @@ def test_a_page_can_be_made_from_stored_json():
 
 
 def test_an_unknown_format_and_a_foreign_dictionary_are_refused():
-    with pytest.raises(dm.UnknownNameError, match="Did you mean 'html'"):
+    with pytest.raises(dm.exceptions.UnknownNameError, match="Did you mean 'html'"):
         dm.report.render(dm.report.summarize(plain_evaluation()), "htm")
     with pytest.raises(dm.InputError, match=r"darkmetrics\.report/1"):
         dm.report.render({"schema": "other"})
@@ -303,7 +305,7 @@ def test_the_report_can_be_read_like_any_new_file(tmp_path):
 
 def test_without_jinja2_the_page_says_what_to_install_and_the_others_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(dm.MethodError, match=r"pip install 'darkmetrics\[report\]'"):
+    with pytest.raises(dm.exceptions.MethodError, match=r"pip install 'darkmetrics\[report\]'"):
         plain_evaluation().report(tmp_path / "a.html")
     assert plain_evaluation().report(tmp_path / "a.md").exists()
     assert plain_evaluation().report(tmp_path / "a.json").exists()

@@ -15,10 +15,11 @@ from believed import Believed
 Y_TRUE = [1, 0, None, 1, None, 0, 1, 0, None, 1]
 Y_SCORE = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55, 0.65]
 P = [0.7, 0.2, 0.5]
+FIXED = dm.missing.Fixed(P)
 
 
-def small(label_model: Any = P, metrics: Any = ("precision", "recall", "accuracy", "f1"), **said: Any):
-    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=label_model, metrics=metrics, **said)
+def small(missingness: Any = FIXED, metrics: Any = ("precision", "recall", "accuracy", "f1"), **said: Any):
+    return dm.evaluate(Y_TRUE, Y_SCORE, missingness=missingness, metrics=metrics, **said)
 
 
 def larger(n=400, seed=3):
@@ -29,33 +30,33 @@ def larger(n=400, seed=3):
 
 
 @pytest.fixture(scope="module")
-def learnt():
+def learned():
     y_true, y_score = larger()
     return dm.evaluate(y_true, y_score, missingness="by_label", metrics=["precision", "recall", "roc_auc"])
 
 
 @pytest.fixture(scope="module")
-def summary(learnt):
-    return dm.report.summarize(learnt, targets={"recall": 0.5, "precision": 0.6}, title="A title", source="a.csv")
+def summary(learned):
+    return dm.report.summarize(learned, targets={"recall": 0.5, "precision": 0.6}, title="A title", source="a.csv")
 
 
 def test_the_summary_is_plain_json(summary):
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
-def test_it_repeats_the_numbers_of_the_evaluation(learnt, summary):
-    numbers = learnt.to_dict()
+def test_it_repeats_the_numbers_of_the_evaluation(learned, summary):
+    numbers = learned.to_dict()
     assert summary["counts"] == numbers["counts"]
     for name, entry in numbers["metrics"].items():
         assert {key: summary["metrics"][name][key] for key in entry} == entry
 
 
-def test_the_sentence_says_estimate_interval_and_labelled_only(learnt, summary):
-    law = learnt["recall"]
-    low, high = law.interval(0.9)
+def test_the_sentence_says_estimate_interval_and_labeled_only(learned, summary):
+    distribution = learned["recall"]
+    low, high = distribution.interval(0.9)
     assert summary["metrics"]["recall"]["sentence"] == (
-        f"recall is {law.mean():.3f}, 90% between {low:.3f} and {high:.3f}; "
-        f"dropping unlabelled rows would have said {learnt.labelled_only['recall']:.3f}"
+        f"recall is {distribution.mean():.3f}, 90% between {low:.3f} and {high:.3f}; "
+        f"dropping unlabeled rows would have said {learned.labeled_only['recall']:.3f}"
     )
 
 
@@ -80,39 +81,39 @@ def test_the_chance_of_a_target_equals_brute_force(metric, target):
     assert found["probability"] == pytest.approx(chance, abs=1e-12)
 
 
-def test_the_curves_are_those_of_evaluate_at_each_threshold(learnt, summary):
+def test_the_curves_are_those_of_evaluate_at_each_threshold(learned, summary):
     y_true, y_score = larger()
     curves = summary["curves"]
     assert curves["method"] == "exact"
     for place in (3, 50, 90):
         # A label model that learns may look at the threshold; the curves keep the probabilities of the evaluation.
         data = dm.EvaluationSet(y_true, y_score, threshold=curves["thresholds"][place])
-        at = dm.evaluate(data, label_model=Believed(learnt.nodes), metrics=["precision", "recall"])
-        for name, law in at.items():
-            low, high = law.interval(0.9)
-            found = [curves["metrics"][name][key][place] for key in ("mean", "low", "high", "labelled_only")]
+        at = dm.evaluate(data, missingness=Believed(learned.posterior), metrics=["precision", "recall"])
+        for name, distribution in at.items():
+            low, high = distribution.interval(0.9)
+            found = [curves["metrics"][name][key][place] for key in ("mean", "low", "high", "labeled_only")]
             # The bands are promised to 1e-9.
-            assert found == pytest.approx([law.mean(), low, high, at.labelled_only[name]], abs=1e-9)
+            assert found == pytest.approx([distribution.mean(), low, high, at.labeled_only[name]], abs=1e-9)
         assert curves["flagged"][place] == pytest.approx(np.mean(y_score >= curves["thresholds"][place]))
 
 
 @pytest.mark.parametrize("share", [0.025, 0.4, 0.975])
-def test_what_if_is_near_a_tilted_label_model(summary, share):
+def test_what_if_is_near_a_tilted_mechanism(summary, share):
     y_true, y_score = larger()
     what_if = summary["what_if"]
     place = what_if["shares"].index(share)
-    tilted = dm.label_models.Tilted("label_shift", prevalence=share)
-    for name, law in dm.evaluate(
-        y_true, y_score, label_model=tilted, metrics=["precision", "recall", "roc_auc"]
+    tilted = dm.missing.ExponentialTilt("by_label", prevalence=share)
+    for name, distribution in dm.evaluate(
+        y_true, y_score, missingness=tilted, metrics=["precision", "recall", "roc_auc"]
     ).items():
         band = what_if["metrics"][name]
-        low, high = law.interval(0.9)
-        close = 1e-9 if band["method"] == "exact" else 0.08 * law.std()
+        low, high = distribution.interval(0.9)
+        close = 1e-9 if band["method"] == "exact" else 0.08 * distribution.std()
         assert [band["low"][place], band["high"][place]] == pytest.approx([low, high], abs=close), name
-        assert band["mean"][place] == pytest.approx(law.mean(), abs=0.5 * close), name
+        assert band["mean"][place] == pytest.approx(distribution.mean(), abs=0.5 * close), name
         if name in ("recall", "precision"):
             target = {"recall": 0.5, "precision": 0.6}[name]
-            probability = dm.distributions.chance_of_target(law, target, "higher")
+            probability = dm.distributions.chance_of_target(distribution, target, "higher")
             assert band["target_probability"][place] == pytest.approx(probability, abs=0.02)
 
 
@@ -122,28 +123,28 @@ def test_at_the_ends_every_missing_row_is_negative_or_positive(summary):
     for place, label in ((0, 0.0), (-1, 1.0)):
         assert asked["shares"][place] == label
         filled = np.where(np.isnan(y_true), label, y_true)
-        truth = dm.baselines.complete_case(dm.EvaluationSet(filled, y_score), metrics=["precision", "recall"])
+        truth = dm.paper.complete_case(dm.EvaluationSet(filled, y_score), metrics=["precision", "recall"])
         for name in ("precision", "recall"):
             found = [asked["metrics"][name][key][place] for key in ("mean", "low", "high")]
             assert found == pytest.approx([truth[name]] * 3, abs=1e-12)
 
 
-def test_the_share_found_is_on_the_grid_and_gives_the_headline(learnt, summary):
+def test_the_share_found_is_on_the_grid_and_gives_the_headline(learned, summary):
     asked = summary["what_if"]
     place = asked["shares"].index(asked["estimate"]["mean"])
     for name in ("precision", "recall"):
-        assert asked["metrics"][name]["mean"][place] == pytest.approx(learnt[name].mean(), abs=1e-9)
+        assert asked["metrics"][name]["mean"][place] == pytest.approx(learned[name].mean(), abs=1e-9)
 
 
 def test_a_tipping_point_is_where_the_mean_crosses(summary):
     y_true, y_score = larger()
 
     def excess(share, name, value):
-        tilted = dm.label_models.Tilted("label_shift", prevalence=share)
-        return dm.evaluate(y_true, y_score, label_model=tilted, metrics=name)[name].mean() - value
+        tilted = dm.missing.ExponentialTilt("by_label", prevalence=share)
+        return dm.evaluate(y_true, y_score, missingness=tilted, metrics=name)[name].mean() - value
 
     points = [p for p in summary["what_if"]["tipping_points"] if p["metric"] == "precision" and p["shares"]]
-    assert {p["what"] for p in points} == {"the target", "the labelled-only value"}
+    assert {p["what"] for p in points} == {"the target", "the labeled-only value"}
     for point in points:
         (found,) = point["shares"]
         true = brentq(excess, max(0.01, found - 0.1), min(0.99, found + 0.1), args=("precision", point["value"]))
@@ -160,28 +161,28 @@ def test_a_value_that_is_never_crossed_is_said_to_be_so():
 
 
 def test_where_a_curve_starts_at_a_value_it_does_not_cross_it():
-    # With every missing row negative recall is that of the labelled rows; with any positive one it is another.
-    result = small(metrics="recall", label_model=[0.5, 0.5, 0.5])
+    # With every missing row negative recall is that of the labeled rows; with any positive one it is another.
+    result = small(metrics="recall", missingness=dm.missing.Fixed([0.5, 0.5, 0.5]))
     asked = dm.report.summarize(result)["what_if"]
-    assert asked["metrics"]["recall"]["mean"][0] == pytest.approx(result.labelled_only["recall"])
+    assert asked["metrics"]["recall"]["mean"][0] == pytest.approx(result.labeled_only["recall"])
     assert all(share > 0.01 for point in asked["tipping_points"] for share in point["shares"])
 
 
 def test_shares_that_certain_labels_forbid_are_left_out():
-    result = dm.evaluate(Y_TRUE, Y_SCORE, label_model=[1.0, 0.5, 0.0], metrics="recall")
+    result = dm.evaluate(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([1.0, 0.5, 0.0]), metrics="recall")
     shares = dm.report.summarize(result)["what_if"]["shares"]
     # One row is surely positive and one surely negative: from a third to two thirds, the ends excluded.
     assert min(shares) == pytest.approx(0.35)
     assert max(shares) == pytest.approx(0.65)
 
 
-def test_the_density_holds_the_law(learnt, summary):
+def test_the_density_holds_the_law(learned, summary):
     drawn = summary["metrics"]["roc_auc"]["shape"]
     x, y = np.array(drawn["x"]), np.array(drawn["y"])
     mass = y * np.gradient(x)
     # What is drawn is smoothed a little and cut where nothing is seen.
     assert mass.sum() == pytest.approx(1.0, abs=0.01)
-    assert mass @ x == pytest.approx(learnt["roc_auc"].mean(), abs=0.1 * learnt["roc_auc"].std())
+    assert mass @ x == pytest.approx(learned["roc_auc"].mean(), abs=0.1 * learned["roc_auc"].std())
 
 
 def test_few_values_are_drawn_with_their_probabilities():
@@ -204,21 +205,32 @@ def precision_by_hand():
 
 CASES = {
     "nothing missing": lambda: dm.evaluate([1, 0, 1, 0], [0.9, 0.2, 0.7, 0.6]),
-    "everything missing": lambda: dm.evaluate([None] * 3, [0.9, 0.2, 0.7], label_model=0.4),
-    "one row": lambda: dm.evaluate([None], [0.9], label_model=0.4, metrics="accuracy"),
-    "decisions given": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], y_pred=[1, 0, 0], label_model=0.4),
-    "undefined": lambda: dm.evaluate([0, 0, 0], [0.9, 0.2, 0.7], metrics=["recall", "roc_auc"], zero_division=np.nan),
-    "certain": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=[1.0]),
-    "ranking only": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], label_model=0.4, metrics="roc_auc"),
-    "huge scores": lambda: dm.evaluate(
-        [1, None, 0], [1e150, 0.0, -1e150], label_model=0.4, metrics="recall", threshold=0.5
+    "everything missing": lambda: dm.evaluate([None] * 3, [0.9, 0.2, 0.7], missingness=dm.missing.Fixed(0.4)),
+    "one row": lambda: dm.evaluate([None], [0.9], missingness=dm.missing.Fixed(0.4), metrics="accuracy"),
+    "decisions given": lambda: dm.evaluate(
+        [1, None, 0], [0.9, 0.5, 0.1], y_pred=[1, 0, 0], missingness=dm.missing.Fixed(0.4)
     ),
-    "one score": lambda: dm.evaluate([1, None, 0], [0.5, 0.5, 0.5], label_model=0.4, metrics="recall"),
+    "undefined": lambda: dm.evaluate([0, 0, 0], [0.9, 0.2, 0.7], metrics=["recall", "roc_auc"], zero_division=np.nan),
+    "certain": lambda: dm.evaluate([1, None, 0], [0.9, 0.5, 0.1], missingness=dm.missing.Fixed([1.0])),
+    "ranking only": lambda: dm.evaluate(
+        [1, None, 0], [0.9, 0.5, 0.1], missingness=dm.missing.Fixed(0.4), metrics="roc_auc"
+    ),
+    "huge scores": lambda: dm.evaluate(
+        [1, None, 0], [1e150, 0.0, -1e150], missingness=dm.missing.Fixed(0.4), metrics="recall", threshold=0.5
+    ),
+    "one score": lambda: dm.evaluate(
+        [1, None, 0], [0.5, 0.5, 0.5], missingness=dm.missing.Fixed(0.4), metrics="recall"
+    ),
     "weights": lambda: small(sample_weight=np.arange(1.0, 11.0)),
     "monte carlo": lambda: small(method="monte_carlo", rng=0),
-    "an evaluation set": lambda: dm.evaluate(dm.EvaluationSet(Y_TRUE, Y_SCORE, threshold=0.3, probability=P)),
+    "an evaluation set": lambda: dm.evaluate(
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, threshold=0.3, missingness=dm.missing.Fixed(P))
+    ),
     "all metrics": lambda: small(
-        metrics=[m if isinstance(r := dm.metrics.registered(m), dm.Metric) else r.example for m in dm.list_metrics()]
+        metrics=[
+            name if isinstance(record := dm.metrics.registered(name), dm.metrics.Metric) else record.example
+            for name in dm.list_metrics()
+        ]
     ),
 }
 
@@ -244,7 +256,9 @@ def test_what_does_not_exist_is_explained():
 
 
 def test_the_title_does_not_call_a_few_missing_labels_none():
-    result = dm.evaluate([1, 0] * 200 + [None], np.linspace(0, 1, 401), label_model=0.4, metrics="recall")
+    result = dm.evaluate(
+        [1, 0] * 200 + [None], np.linspace(0, 1, 401), missingness=dm.missing.Fixed(0.4), metrics="recall"
+    )
     assert "with <1% of its labels missing" in dm.report.summarize(result)["title"]
 
 
@@ -258,25 +272,27 @@ def test_many_metrics_have_numbers_but_not_all_have_curves():
 
 
 def test_the_code_makes_the_same_report_again(tmp_path):
-    result = small(threshold=0.6, rng=7, method=dm.methods.MonteCarlo(n_resamples=500), label_model=P)
+    result = small(threshold=0.6, rng=7, method=dm.methods.MonteCarlo(n_resamples=500), missingness=dm.missing.Fixed(P))
     first = dm.report.summarize(result, targets={"recall": 0.5}, title='Say "hello"')
     code = first["reproduce"]["code"].replace("report.html", str(tmp_path / "again.json"))
     assert "threshold=0.6" in code
     assert "dm.methods.MonteCarlo(n_resamples=500)" in code
     assert first["reproduce"]["seed"] == "The seed was rng=7."
-    exec(code, {"y_true": Y_TRUE, "y_score": Y_SCORE, "label_model": P})
+    exec(code, {"y_true": Y_TRUE, "y_score": Y_SCORE, "probability": P})
     assert json.loads((tmp_path / "again.json").read_text()) == first
 
 
-def test_the_same_evaluation_gives_the_same_bytes(learnt):
-    first, second = (dm.report.render(dm.report.summarize(learnt)) for _ in range(2))
+def test_the_same_evaluation_gives_the_same_bytes(learned):
+    first, second = (dm.report.render(dm.report.summarize(learned)) for _ in range(2))
     assert first == second
 
 
 def weighted(n=300):
     y_true, y_score = larger(n)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, n)
-    return dm.evaluate(y_true, y_score, label_model=y_score, sample_weight=weight, metrics=["precision", "recall"])
+    return dm.evaluate(
+        y_true, y_score, missingness=dm.missing.Fixed(y_score), sample_weight=weight, metrics=["precision", "recall"]
+    )
 
 
 def test_a_report_of_weighted_rows_computes_few_distributions(monkeypatch):
@@ -299,7 +315,7 @@ def test_a_report_of_weighted_rows_computes_few_distributions(monkeypatch):
 
 def test_curves_of_the_evaluation_are_shown():
     result = small(confidence_level=0.95)
-    curves = dm.curves(result, metrics="recall", thresholds=[0.25, 0.35], confidence_levels=[0.5, 0.95])
+    curves = dm.threshold_curves(result, metrics="recall", thresholds=[0.25, 0.35], confidence_levels=[0.5, 0.95])
     made = dm.report.summarize(result, curves=curves)
     assert made["curves"]["thresholds"] == [0.25, 0.35]
     assert made["curves"]["confidence_level"] == 0.95
@@ -312,8 +328,8 @@ def test_curves_of_the_evaluation_are_shown():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda result: dm.curves(result), r"of 50% and 90%, those of the evaluation of 97\.5%.*\[0\.975\]"),
-        (lambda result: dm.curves(small(), confidence_levels=[0.975]), "made from another evaluation"),
+        (lambda result: dm.threshold_curves(result), r"of 50% and 90%, those of the evaluation of 97\.5%.*\[0\.975\]"),
+        (lambda result: dm.threshold_curves(small(), confidence_levels=[0.975]), "made from another evaluation"),
         (lambda result: {"recall": 0.5}, "expected what curves"),
     ],
 )
@@ -338,17 +354,17 @@ def test_the_confidence_level_is_named_as_it_is(level, text):
     assert f"| {text} interval |" in dm.report.render(made, "markdown")
 
 
-def test_the_rates_are_those_of_evaluate_at_each_threshold(learnt, summary):
+def test_the_rates_are_those_of_evaluate_at_each_threshold(learned, summary):
     y_true, y_score = larger()
     method = summary["curves"]["roc"]["method"]
     for key, x, y in (("roc", "fpr", "recall"), ("precision_recall", "recall", "precision")):
         rates = summary["curves"][key]
         for place in (5, 60):
             data = dm.EvaluationSet(y_true, y_score, threshold=rates["thresholds"][place])
-            at = dm.evaluate(data, label_model=Believed(learnt.nodes), metrics=[x, y], method=method)
+            at = dm.evaluate(data, missingness=Believed(learned.posterior), metrics=[x, y], method=method)
             low, high = at[y].interval(0.9)
-            found = [rates[name][place] for name in ("x", "mean", "low", "high", "labelled_only_x", "labelled_only")]
-            expected = [at[x].mean(), at[y].mean(), low, high, at.labelled_only[x], at.labelled_only[y]]
+            found = [rates[name][place] for name in ("x", "mean", "low", "high", "labeled_only_x", "labeled_only")]
+            expected = [at[x].mean(), at[y].mean(), low, high, at.labeled_only[x], at.labeled_only[y]]
             # The bands are promised to 1e-9.
             assert found == pytest.approx(expected, abs=1e-9)
     assert summary["curves"]["roc"]["thresholds"][-1] is None

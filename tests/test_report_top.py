@@ -5,6 +5,7 @@ import html
 import pickle
 import re
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.report.exports import csv_text
-from darkmetrics.report.reproduce import data_hash, date_of
+from darkmetrics.report.reproduce import call_of, data_hash, date_of
 
 Y_TRUE = [1, 0, None, 1, None, 0, 1, 0, None, 1]
 Y_SCORE = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1, 0.55, 0.65]
@@ -24,10 +25,10 @@ P = [0.7, 0.2, 0.5]
 
 
 def small(**said: Any):
-    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=P, metrics=["precision", "recall"], **said)
+    return dm.evaluate(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed(P), metrics=["precision", "recall"], **said)
 
 
-def learnt(metrics: Any, n=80):
+def learned(metrics: Any, n=80):
     rng = np.random.default_rng(4)
     y_score = rng.random(n)
     y_true = np.where(rng.random(n) < 0.3, np.nan, rng.random(n) < y_score)
@@ -49,10 +50,10 @@ def test_the_confusion_matrix_equals_brute_force():
             ("tn", ~decided & (y == 0)),
         ):
             counts[name].append((float(own.sum()), chance))
-    for name, law in counts.items():
-        assert found[name]["mean"] == pytest.approx(sum(value * chance for value, chance in law), abs=1e-9)
-        values = sorted({value for value, _ in law})
-        level = np.cumsum([sum(chance for value, chance in law if value == one) for one in values])
+    for name, distribution in counts.items():
+        assert found[name]["mean"] == pytest.approx(sum(value * chance for value, chance in distribution), abs=1e-9)
+        values = sorted({value for value, _ in distribution})
+        level = np.cumsum([sum(chance for value, chance in distribution if value == one) for one in values])
         ends = [values[int(np.searchsorted(level, q - 1e-12))] for q in (0.05, 0.95)]
         assert [found[name]["low"], found[name]["high"]] == pytest.approx(ends, abs=1e-9)
     known = {"tp": 3.0, "fp": 1.0, "fn": 1.0, "tn": 2.0}
@@ -69,24 +70,26 @@ def test_weights_count_in_the_confusion_matrix():
 
 
 @cache
-def learnt_area():
-    return learnt(metrics="roc_auc")["roc_auc"]
+def learned_area():
+    return learned(metrics="roc_auc")["roc_auc"]
 
 
 @pytest.mark.parametrize("metrics", ["gini", ["recall", "gini"], "recall"])
 def test_the_roc_curve_has_its_area_whatever_was_asked_for(metrics):
-    summary = dm.report.summarize(learnt(metrics=metrics))
-    law = learnt_area()
+    summary = dm.report.summarize(learned(metrics=metrics))
+    distribution = learned_area()
     area = summary["curves"]["auc"]
-    assert [area["mean"], area["low"], area["high"]] == pytest.approx([law.mean(), *law.interval(0.9)], abs=1e-9)
+    assert [area["mean"], area["low"], area["high"]] == pytest.approx(
+        [distribution.mean(), *distribution.interval(0.9)], abs=1e-9
+    )
     page = dm.report.render(summary)
-    assert f"ROC-AUC {law.mean():.3f}" in page
+    assert f"ROC-AUC {distribution.mean():.3f}" in page
     assert 'class="guess"' in page
 
 
 def test_a_chance_is_printed_the_same_everywhere():
     # At the share that was found a Gaussian law of ROC-AUC once stood in for the one evaluated.
-    result = learnt(metrics=["roc_auc"])
+    result = learned(metrics=["roc_auc"])
     target = float(result["roc_auc"].ppf(0.35))
     page = dm.report.render(dm.report.summarize(result, targets={"roc_auc": target}))
     said = f"{result.target_probability('roc_auc', target):.1%}"
@@ -163,14 +166,14 @@ def test_an_audit_file_has_the_hash_of_the_rows_and_versions():
 
 def test_the_hash_is_of_the_rows_in_any_order_and_of_nothing_less():
     data = small().data
-    turned = dm.EvaluationSet(Y_TRUE[::-1], Y_SCORE[::-1], probability=P[::-1])
-    assert data_hash(dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P)) == data_hash(turned)
+    turned = dm.EvaluationSet(Y_TRUE[::-1], Y_SCORE[::-1], missingness=dm.missing.Fixed(P[::-1]))
+    assert data_hash(dm.EvaluationSet(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed(P))) == data_hash(turned)
     others = [
-        dm.EvaluationSet([0, *Y_TRUE[1:]], Y_SCORE, probability=P),
-        dm.EvaluationSet(Y_TRUE, [0.91, *Y_SCORE[1:]], probability=P),
-        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P, threshold=0.35),
-        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=P, sample_weight=[2.0, *[1.0] * 9]),
-        dm.EvaluationSet(Y_TRUE, Y_SCORE, probability=[0.7, 0.2, 0.51]),
+        dm.EvaluationSet([0, *Y_TRUE[1:]], Y_SCORE, missingness=dm.missing.Fixed(P)),
+        dm.EvaluationSet(Y_TRUE, [0.91, *Y_SCORE[1:]], missingness=dm.missing.Fixed(P)),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed(P), threshold=0.35),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed(P), sample_weight=[2.0, *[1.0] * 9]),
+        dm.EvaluationSet(Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([0.7, 0.2, 0.51])),
         data,
     ]
     assert len({data_hash(one) for one in [turned, *others]}) >= 6
@@ -200,8 +203,8 @@ def test_a_pdf_is_refused_with_the_way_to_one(tmp_path):
 
 def grouped():
     table = pd.DataFrame({"shop": ["a", "b"] * 60, "y": [1, 0, None] * 40, "p": np.linspace(0, 1, 120)})
-    goals = {"recall": 0.9}
-    return dm.evaluate_by(table, "shop", label="y", score="p", metrics="recall", targets=goals, label_model="half")
+    groups = dm.evaluate_by("y", "p", data=table, by="shop", metrics="recall", missingness=dm.missing.Fixed(0.5))
+    return groups.alerts({"recall": 0.9})
 
 
 def test_without_a_path_the_page_is_returned_for_a_notebook():
@@ -217,18 +220,19 @@ def test_without_a_path_the_page_is_returned_for_a_notebook():
 
 
 def test_a_notebook_shows_laws_sets_thresholds_and_alerts_as_tables():
-    result, groups = small(), grouped()
-    alerts: Any = groups.alerts
-    empty: Any = type(alerts)()
-    law = result["recall"]._repr_html_()
-    assert f"<td>mean</td><td>{result['recall'].mean():.3f}</td>" in law
+    result, alerts = small(), grouped()
+    empty = alerts.grouped.alerts({"recall": 0.01})
+    distribution = result["recall"]._repr_html_()
+    assert f"<td>mean</td><td>{result['recall'].mean():.3f}</td>" in distribution
     rows = result.data._repr_html_()
     assert "<tr><td>decided positive</td><td>3</td><td>1</td><td>2</td></tr>" in rows
-    best = dm.curves(result, metrics="recall").best_threshold("recall")
+    best = dm.threshold_curves(result, metrics="recall").best_threshold("recall")
     assert f"<td>{best.threshold:g}</td><td>{best.value:.3f}</td>" in best._repr_html_()
     assert alerts
-    assert alerts._repr_html_().count("<tr>") == 1 + len(alerts)
-    assert isinstance(alerts, tuple)
+    assert alerts._repr_html_().count("<tr>") == 2 + len(alerts.grouped)
+    assert alerts._repr_html_().count("<td>alert</td>") == len(alerts)
+    assert isinstance(alerts, Sequence)
+    assert not empty
     assert "No alert" in empty._repr_html_()
     assert type(pickle.loads(pickle.dumps(alerts))) is type(alerts)
 
@@ -238,3 +242,38 @@ def test_facts_that_are_none_are_refused_before_the_work(monkeypatch):
     monkeypatch.setattr(type(result), "to_dict", lambda self: pytest.fail("worked first"))
     with pytest.raises(dm.InputError, match=r"^audit: expected facts by name, .* got True"):
         dm.report.summarize(result, audit=True)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------------------------------------------------- the call
+
+
+AGES = np.arange(80) % 40
+HELD_OUT = (np.tile([1.0, 0.0], 40), np.linspace(0.02, 0.98, 80))
+# What the call is made with, and how it is printed.
+CALLS: dict[str, tuple[Any, str]] = {
+    "a column": (dm.missing.Fixed("own"), "dm.missing.Fixed(probability='own')"),
+    "an array": (dm.missing.Fixed(np.full(80, 0.4)), "dm.missing.Fixed(probability=probability)"),
+    "strata": (dm.missing.ByScore(strata=AGES % 2), "dm.missing.ByScore(strata=strata)"),
+    "ages": (dm.missing.Delayed(age=AGES, reviewed="all"), "dm.missing.Delayed(age=age, reviewed='all')"),
+    "reference rows": (
+        dm.missing.Reference(*HELD_OUT),
+        "dm.missing.Reference(y_true=reference_y_true, y_score=reference_y_score)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_printed_call_gives_the_same_result(name):
+    missingness, code = CALLS[name]
+    y_score = np.linspace(0.01, 0.99, 80)
+    y_true = np.where(np.arange(80) % 3 == 0, np.nan, np.arange(80) % 2)
+    table = pd.DataFrame({"fraud": y_true, "p": y_score, "own": 0.4})
+    result = dm.evaluate("fraud", "p", data=table, missingness=missingness, metrics="recall", rng=0)
+    notes, call = call_of(result)
+    assert call == f"dm.evaluate('fraud', 'p', data=data, metrics='recall', missingness={code}, rng=0)"
+    values = {"probability": np.full(80, 0.4), "strata": AGES % 2, "age": AGES, "data": table, "dm": dm}
+    values |= {"reference_y_true": HELD_OUT[0], "reference_y_score": HELD_OUT[1]}
+    assert eval(call, values).to_dict() == result.to_dict()
+    needed = notes[0].removeprefix("# ").partition(":")[0].split(", ")
+    assert eval(call, {key: values[key] for key in (*needed, "dm")}).to_dict() == result.to_dict()

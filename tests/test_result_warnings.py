@@ -15,7 +15,7 @@ from scipy.special import expit, logit
 
 import darkmetrics as dm
 from darkmetrics.cli import run as run_command
-from darkmetrics.exceptions import CalibrationWarning, MissingnessWarning, RefutedWarning, UndefinedMetricWarning
+from darkmetrics.exceptions import AssumptionWarning, CalibrationWarning, MissingnessWarning, UndefinedMetricWarning
 
 SAID = "Scores differ between labeled and missing rows"
 
@@ -52,8 +52,8 @@ def gate_file(tmp_path):
     return path
 
 
-def command(capsys, *arguments):
-    code = run_command(["evaluate", *map(str, arguments), "--label", "label", "--score", "score", "-m", "recall"])
+def command(capsys, *arguments, name="evaluate"):
+    code = run_command([name, *map(str, arguments), "--label", "label", "--score", "score", "-m", "recall"])
     return code, capsys.readouterr()
 
 
@@ -71,9 +71,9 @@ def test_each_kind_of_warning_is_kept():
     few = np.where(np.arange(600) < 592, np.nan, label)
     defaults: dict[str, Any] = {"y_score": score, "metrics": "recall"}
     asked: dict[type[Warning], dict[str, Any]] = {
-        RefutedWarning: {"y_true": by_score, "missingness": "by_label"},
+        AssumptionWarning: {"y_true": by_score, "missingness": "by_label"},
         CalibrationWarning: {"y_true": few, "missingness": "random"},
-        UndefinedMetricWarning: {"y_true": [0, None], "y_score": [0.2, 0.6], "label_model": "half"},
+        UndefinedMetricWarning: {"y_true": [0, None], "y_score": [0.2, 0.6], "missingness": dm.missing.Fixed(0.5)},
     }
     for kind, settings in asked.items():
         with pytest.warns(kind):
@@ -105,12 +105,12 @@ def test_groups_keep_their_own():
     label, score, _ = hidden_rows()
     table = pd.DataFrame({"shop": ["web", "app"] * 1000, "label": label, "score": score})
     with pytest.warns(MissingnessWarning):
-        found = dm.evaluate_by(table, "shop", label="label", score="score", metrics="recall")
+        found = dm.evaluate_by("label", "score", data=table, by="shop", metrics="recall")
     for key, group in found.groups.items():
         assert found[key].warnings == group.warnings
     kept = [group["warnings"] for group in found.to_dict()["groups"]]
     assert any(kept)
-    assert {row["warnings"] for row in found.records()} == {
+    assert {row["warnings"] for row in found.to_records()} == {
         ", ".join(warned["category"] for warned in said) for said in kept
     }
 
@@ -140,7 +140,7 @@ def test_command_says_it_on_standard_output_as_text_and_markdown(capsys, gate_fi
 
 
 def test_command_has_it_in_json_and_csv(capsys, gate_file):
-    _, said = command(capsys, gate_file, "--format", "json", "--target", "recall=0.6")
+    _, said = command(capsys, gate_file, "--format", "json", "--fail-under", "recall=0.6", name="check")
     document = json.loads(said.out)
     assert [warned["category"] for warned in document["warnings"]] == ["MissingnessWarning"]
     assert "--missingness" in document["warnings"][0]["message"]
@@ -150,7 +150,7 @@ def test_command_has_it_in_json_and_csv(capsys, gate_file):
 
 def test_gate_fails_on_what_is_not_known_and_says_why(capsys, gate_file):
     assert hidden_rows()[2] == pytest.approx(0.53, abs=0.01)
-    code, said = command(capsys, gate_file, "--target", "recall=0.6", "--format", "json")
+    code, said = command(capsys, gate_file, "--fail-under", "recall=0.6", "--format", "json", name="check")
     assert code == 1
     verdict = said.err.splitlines()[-1]
     assert verdict.startswith("FAIL: recall at least 0.6 has probability 0.")
@@ -164,7 +164,7 @@ def test_gate_fails_on_what_is_not_known_and_says_why(capsys, gate_file):
 def test_gate_passes_where_it_is_stated_or_known(capsys, gate_file):
     """The control: stated, though wrongly, it passes; and so does a target that is met whatever the reason."""
     for target, stated in (("recall=0.6", ["--missingness", "by_score"]), ("recall=0.3", [])):
-        code, said = command(capsys, gate_file, "--target", target, *stated)
+        code, said = command(capsys, gate_file, "--fail-under", target, *stated, name="check")
         assert code == 0
         assert "\nPASS: " in said.out
         assert "FAIL" not in said.out
@@ -183,7 +183,11 @@ def test_a_0_by_0_in_the_population_is_not_said_to_follow_zero_division(missing)
     y = [None if missing else 0, 0, 0, 0]
     with pytest.warns(dm.UndefinedMetricWarning, match="results for the population leave this case out") as said:
         dm.evaluate(
-            y, [0.9, 0.2, 0.7, 0.1], label_model=[0.5] if missing else "auto", metrics="recall", scope="population"
+            y,
+            [0.9, 0.2, 0.7, 0.1],
+            missingness=dm.missing.Fixed([0.5]) if missing else None,
+            metrics="recall",
+            scope="population",
         )
     assert "counts as" not in str(said[0].message)
     assert "the results stay the same" in str(said[0].message)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.noise import _build_shared_posterior
+from darkmetrics.paper.noise import _build_shared_posterior
 
 # Sampling error that an empirical cdf of 2,000 draws passes once in a thousand times (Dvoretzky-Kiefer-Wolfowitz).
 SLACK = np.sqrt(np.log(2 / 0.001) / (2 * 2000))
@@ -24,24 +24,24 @@ def rows_with_gaps(n=300, low=0.1, high=0.9, seed=0):
 @pytest.fixture(scope="module")
 def data():
     label, score = rows_with_gaps()
-    return dm.EvaluationSet(label, score, probability=score)
+    return dm.EvaluationSet(label, score, missingness=dm.missing.Fixed(score))
 
 
 @pytest.fixture(scope="module")
 def result(data):
-    return dm.robustness(data, rng=1, share=0.3)
+    return dm.paper.robustness(data, rng=1, share=0.3)
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(0.5, 0.05), (0.1, 0.0899), (0.03, 1e-6), (0.999, 1e-4)])
 def test_beta_parameters_give_the_mean_and_the_variance(mean, variance):
-    law = stats.beta(*dm.beta_parameters(mean, variance))
+    distribution = stats.beta(*dm.paper.beta_parameters(mean, variance))
     # The formulas of both are short; 1e-9 is rounding, magnified where mean (1 - mean) is close to the variance.
-    assert law.mean() == pytest.approx(mean, rel=1e-9)
-    assert law.var() == pytest.approx(variance, rel=1e-9)
+    assert distribution.mean() == pytest.approx(mean, rel=1e-9)
+    assert distribution.var() == pytest.approx(variance, rel=1e-9)
 
 
 def test_beta_parameters_take_arrays():
-    alpha, beta = dm.beta_parameters([0.2, 0.5], 0.01)
+    alpha, beta = dm.paper.beta_parameters([0.2, 0.5], 0.01)
     assert alpha.tolist() == pytest.approx([3.0, 12.0], rel=1e-12)  # (0.16 / 0.01 - 1) 0.2 and (0.25 / 0.01 - 1) 0.5
     assert beta.tolist() == pytest.approx([12.0, 12.0], rel=1e-12)
 
@@ -58,19 +58,19 @@ def test_beta_parameters_take_arrays():
 )
 def test_beta_parameters_need_room_for_the_variance(mean, variance, message):
     with pytest.raises(dm.InputError, match=message):
-        dm.beta_parameters(mean, variance)
+        dm.paper.beta_parameters(mean, variance)
 
 
 def test_a_label_with_a_random_chance_has_the_law_of_its_mean():
     # P(Y = 1) given each chance is that chance: integrated over the noise, to what quad promises.
-    noise = stats.beta(*dm.beta_parameters(0.3, 0.05))
+    noise = stats.beta(*dm.paper.beta_parameters(0.3, 0.05))
     assert noise.expect(lambda chance: stats.bernoulli.pmf(1, chance)) == pytest.approx(0.3, abs=1e-8)
 
 
 def test_independent_noise_leaves_the_law_of_all_labels_as_it_is():
     # Every joint probability of three labels: the mean of a product of independent chances is the product of means.
     p, variance = np.array([0.2, 0.5, 0.7]), 0.1
-    alpha, beta = dm.beta_parameters(p, variance)
+    alpha, beta = dm.paper.beta_parameters(p, variance)
     rng = np.random.default_rng(0)
     y = rng.random((400_000, 3)) < rng.beta(alpha, beta, (400_000, 3))
     for labels in product((0, 1), repeat=3):
@@ -80,25 +80,27 @@ def test_independent_noise_leaves_the_law_of_all_labels_as_it_is():
 
 
 def test_v_star_is_the_smallest_variance_of_a_label():
-    data = dm.EvaluationSet([1, 0, None, None, None], [0.9, 0.2, 0.8, 0.4, 0.6], probability=[0.8, 0.9, 0.5])
-    result = dm.robustness(data, rng=0, n_resamples=10, metrics="accuracy")
+    data = dm.EvaluationSet(
+        [1, 0, None, None, None], [0.9, 0.2, 0.8, 0.4, 0.6], missingness=dm.missing.Fixed([0.8, 0.9, 0.5])
+    )
+    result = dm.paper.robustness(data, rng=0, n_resamples=10, metrics="accuracy")
     assert result.v_star == pytest.approx(0.09, rel=1e-12)
     assert (result.variance, result.share) == (None, 0.05)
     assert result.p_at_v_star == 0.9
-    assert dm.robustness(data, variance=0.045, rng=0, n_resamples=10, metrics="accuracy").variance == 0.045
+    assert dm.paper.robustness(data, variance=0.045, rng=0, n_resamples=10, metrics="accuracy").variance == 0.045
 
 
 def test_simulated_independent_noise_agrees_with_known_probabilities(data, result):
     assert result.agrees
     assert list(result.effects) == ["precision", "recall", "accuracy", "f1", "roc_auc"]
-    for name, law in dm.evaluate(data).items():
+    for name, distribution in dm.evaluate(data).items():
         effect = result[name]
-        assert effect.known.mean() == law.mean()
+        assert effect.known.mean() == distribution.mean()
         assert effect.slack == pytest.approx(SLACK, rel=1e-9)
         assert 0.0 < effect.independent_distance <= SLACK
         # Four standard errors of a mean, and of a standard deviation, of 2,000 draws.
-        assert abs(effect.independent.mean() - law.mean()) < 4 * law.std() / np.sqrt(2000)
-        assert abs(effect.independent.std() / law.std() - 1) < 4 / np.sqrt(2 * 2000)
+        assert abs(effect.independent.mean() - distribution.mean()) < 4 * distribution.std() / np.sqrt(2000)
+        assert abs(effect.independent.std() / distribution.std() - 1) < 4 / np.sqrt(2 * 2000)
 
 
 def test_shared_noise_is_told_apart_from_independent_noise(result):
@@ -114,25 +116,27 @@ def test_shared_noise_has_the_law_of_drawing_one_quantile_for_all_rows(data, res
     cells = data.cells
     rows = np.repeat(np.arange(cells.score.size), cells.missing)
     p, yes = cells.score[rows], cells.decision[rows]
-    alpha, beta = dm.beta_parameters(p, result.share * p * (1 - p))
+    alpha, beta = dm.paper.beta_parameters(p, result.share * p * (1 - p))
     chance = stats.beta.ppf(rng.random((2000, 1)), alpha, beta)
     y = rng.random(chance.shape) < chance
     tp = cells.positives[cells.decision].sum() + y[:, yes].sum(axis=1)
     fn = cells.positives[~cells.decision].sum() + y[:, ~yes].sum(axis=1)
     recall = np.sort(tp / (tp + fn))
-    law = result["recall"].shared
+    distribution = result["recall"].shared
     # Within each of 64 cases the error is averaged, which moves the cdf by a fraction of 1/64.
-    assert np.abs(np.searchsorted(recall, recall, side="right") / 2000 - law.cdf(recall)).max() < SLACK + 1 / 64
+    assert (
+        np.abs(np.searchsorted(recall, recall, side="right") / 2000 - distribution.cdf(recall)).max() < SLACK + 1 / 64
+    )
 
 
 @pytest.mark.parametrize(("p", "variance"), [(0.3, 0.04), (0.5, 0.249), (0.02, 0.0195), (0.999, 5e-4), (1e-9, 5e-10)])
 def test_cases_of_a_shared_error_average_to_the_probability(p, variance):
-    nodes = _build_shared_posterior(np.array([p]), lambda mean: np.full(mean.shape, variance))
-    chance = nodes.probability[:, 0]
+    posterior = _build_shared_posterior(np.array([p]), lambda mean: np.full(mean.shape, variance))
+    chance = posterior.probability[:, 0]
     # Differences of numbers up to 1, times 64.
-    assert nodes.weight @ chance == pytest.approx(p, abs=1e-13)
+    assert posterior.weight @ chance == pytest.approx(p, abs=1e-13)
     assert np.all(np.diff(chance) >= -1e-13)
-    edges = stats.beta(*dm.beta_parameters(p, variance)).ppf(np.arange(65) / 64)
+    edges = stats.beta(*dm.paper.beta_parameters(p, variance)).ppf(np.arange(65) / 64)
     assert np.all((chance >= edges[:-1] - 1e-9) & (chance <= edges[1:] + 1e-9))
 
 
@@ -152,9 +156,11 @@ def test_cases_of_many_probabilities_are_interpolated_closely():
 def test_rows_that_are_certain_stay_as_they_are():
     labels, scores = [1, 0, 1, 0, *[None] * 6], [0.9, 0.3, 0.6, 0.1, 0.2, 0.4, 0.55, 0.7, 0.8, 0.95]
     chance = [0.0, 0.4, 0.5, 0.6, 0.7, 1.0]
-    result = dm.robustness(dm.EvaluationSet(labels, scores, probability=chance), rng=0)
-    settled = dm.EvaluationSet([1, 0, 1, 0, 0, *[None] * 4, 1], scores, probability=[None] * 5 + chance[1:5] + [None])
-    same = dm.robustness(settled, rng=0)
+    result = dm.paper.robustness(dm.EvaluationSet(labels, scores, missingness=dm.missing.Fixed(chance)), rng=0)
+    settled = dm.EvaluationSet(
+        [1, 0, 1, 0, 0, *[None] * 4, 1], scores, missingness=dm.missing.Fixed([None] * 5 + chance[1:5] + [None])
+    )
+    same = dm.paper.robustness(settled, rng=0)
     assert result.n_certain == 2
     assert result.v_star == pytest.approx(0.21, rel=1e-12)
     assert result.agrees
@@ -176,7 +182,7 @@ def test_rows_that_are_certain_stay_as_they_are():
         ({"p": 1.0}, r"p: every missing row has probability 0 or 1, .* \(v\* = 0\)"),
         (
             {"p": [0.9, 0.5]},
-            r"p: expected a number .* got list\. .* EvaluationSet\(\.\.\., probability=p\)",
+            r"p: expected a number .* got list\. .* EvaluationSet\(\.\.\., missingness=dm\.missing\.Fixed\(p\)\)",
         ),
         ({"share": 1.0}, r"share: 1\.0\. It must lie strictly between 0 and 1"),
         ({"share": 0.1, "variance": 0.01}, r"share: 0\.1, but variance=0\.01 already says"),
@@ -184,15 +190,17 @@ def test_rows_that_are_certain_stay_as_they_are():
     ],
 )
 def test_input_that_breaks_a_rule_is_named(arguments, message):
-    data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.8, 0.4], probability=[0.9, 0.5])
+    data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.8, 0.4], missingness=dm.missing.Fixed([0.9, 0.5]))
     with pytest.raises(dm.InputError, match=message):
-        dm.robustness(data, **arguments)
+        dm.paper.robustness(data, **arguments)
 
 
-def test_a_label_model_gives_the_probabilities_it_believes_in():
+def test_a_mechanism_gives_the_probabilities_it_believes_in():
     label, score = rows_with_gaps()
-    effect = dm.robustness(dm.EvaluationSet(label, score), "prevalence", metrics="accuracy", rng=0)["accuracy"]
-    known = dm.evaluate(label, score, label_model="prevalence", metrics="accuracy")["accuracy"]
+    effect = dm.paper.robustness(
+        dm.EvaluationSet(label, score), dm.missing.TrainingPrevalence(), metrics="accuracy", rng=0
+    )["accuracy"]
+    known = dm.evaluate(label, score, missingness=dm.missing.TrainingPrevalence(), metrics="accuracy")["accuracy"]
     assert effect.known.mean() == pytest.approx(known.mean(), rel=1e-12)
 
 
@@ -201,17 +209,19 @@ def test_weights_without_an_exact_law_are_compared_with_labelings():
     rng = np.random.default_rng(1)
     label = np.where(np.arange(60) < 20, np.nan, rng.random(60) < 0.5)
     chance = np.concatenate(([0.5, 0.5], np.full(18, 0.003), np.full(40, np.nan)))
-    data = dm.EvaluationSet(label, rng.random(60), sample_weight=rng.uniform(0.5, 1.5, 60), probability=chance)
-    assert dm.robustness(data, metrics=["precision", "recall"], rng=0).agrees
+    data = dm.EvaluationSet(
+        label, rng.random(60), sample_weight=rng.uniform(0.5, 1.5, 60), missingness=dm.missing.Fixed(chance)
+    )
+    assert dm.paper.robustness(data, metrics=["precision", "recall"], rng=0).agrees
 
 
 def test_without_missing_labels_there_is_nothing_to_be_off():
     with pytest.raises(dm.InputError, match="no label is missing"):
-        dm.robustness(dm.EvaluationSet([1, 0], [0.9, 0.2]), 0.5)
+        dm.paper.robustness(dm.EvaluationSet([1, 0], [0.9, 0.2]), 0.5)
 
 
 def test_a_seed_repeats_the_simulation(data, result):
-    again, other = dm.robustness(data, rng=1, share=0.3), dm.robustness(data, rng=2, share=0.3)
+    again, other = dm.paper.robustness(data, rng=1, share=0.3), dm.paper.robustness(data, rng=2, share=0.3)
     assert again.to_dict() == result.to_dict()
     assert other["recall"].independent_distance != result["recall"].independent_distance
 
@@ -220,7 +230,7 @@ def test_a_metric_known_by_sampling_alone_is_compared_with_more_slack(data):
     metric = dm.metrics.CallableMetric(
         name="top", function=lambda y, score: float(y[np.argsort(-score)[:40]].mean()), better="higher"
     )
-    result = dm.robustness(data, metrics=metric, rng=0)
+    result = dm.paper.robustness(data, metrics=metric, rng=0)
     effect = result["top"]
     assert effect.known.method == "monte carlo"
     # Both laws are sampled, 2,000 draws each.
@@ -229,8 +239,10 @@ def test_a_metric_known_by_sampling_alone_is_compared_with_more_slack(data):
 
 
 def test_a_metric_that_is_never_defined_has_no_distance():
-    data = dm.EvaluationSet([0, None, None], [0.1, 0.2, 0.3], probability=[0.4, 0.5])
-    result = dm.robustness(data, metrics=dm.metrics.ConfusionMetric(name="x", formula=lambda tp, fp, fn, tn: tp / fp))
+    data = dm.EvaluationSet([0, None, None], [0.1, 0.2, 0.3], missingness=dm.missing.Fixed([0.4, 0.5]))
+    result = dm.paper.robustness(
+        data, metrics=dm.metrics.ConfusionMetric(name="x", formula=lambda tp, fp, fn, tn: tp / fp)
+    )
     assert result["x"].shared_distance is None
     assert result.agrees
     assert "undefined" in str(result)
@@ -239,8 +251,8 @@ def test_a_metric_that_is_never_defined_has_no_distance():
 
 def test_large_sets_are_compared_at_a_few_places():
     label, score = rows_with_gaps(8000, 0.2, 0.8)
-    data = dm.EvaluationSet(label, score, probability=score)
-    result = dm.robustness(data, metrics="recall", share=0.3, n_resamples=200, rng=0)
+    data = dm.EvaluationSet(label, score, missingness=dm.missing.Fixed(score))
+    result = dm.paper.robustness(data, metrics="recall", share=0.3, n_resamples=200, rng=0)
     assert result.agrees
     # Labels average out over 4,000 rows, an error that all rows share does not.
     assert result["recall"].shared.std() > 3 * result["recall"].known.std()

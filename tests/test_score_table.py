@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
 from darkmetrics.missingness import score_table as module
 from darkmetrics.missingness.score_table import joint_table, reference_table, score_table
@@ -33,7 +34,7 @@ def test_every_row_is_counted_at_its_score():
         (table.negatives, y == 0),
         (table.missing, np.isnan(y)),
         (table.decided, np.isnan(y) & (y_pred == 1)),
-        (table.labelled, ~np.isnan(y)),
+        (table.labeled, ~np.isnan(y)),
     ]:
         counted = Counter(score[chosen].tolist())
         assert values.tolist() == [counted[s] for s in table.score.tolist()]
@@ -71,12 +72,12 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
         x = np.clip(x, 1e-12, 1.0 - 1e-12)
         x = np.log(x) - np.log1p(-x)
     x = x / 2.0  # because the range of huge scores is more than a float can hold
-    bucket = score_table(data.unlabelled()).column
+    bucket = score_table(data.unlabeled()).column
     for k in range(0, table.score.size, 37):
         inside = x[bucket == k]
         # At most 1/1024 of the range; the edges are found by rounded arithmetic.
         assert np.ptp(inside) <= np.ptp(x) / module._BUCKETS + 1e-12 * np.abs(x).max()
-    assert (table.labelled + table.missing).max() <= n / module._BUCKETS + 1
+    assert (table.labeled + table.missing).max() <= n / module._BUCKETS + 1
 
 
 def test_the_score_of_a_bucket_is_the_mean_of_its_rows():
@@ -84,7 +85,7 @@ def test_the_score_of_a_bucket_is_the_mean_of_its_rows():
     data = EvaluationSet(y, score)
     table = score_table(data)
     # Which cells share a bucket is read off the missing cells; with all rows missing these are all cells.
-    blank = data.unlabelled()
+    blank = data.unlabeled()
     bucket = score_table(blank).column
     expected = [float(blank.cells.score[bucket == k].mean()) for k in range(table.score.size)]
     np.testing.assert_allclose(table.score, expected, rtol=1e-12)
@@ -112,7 +113,7 @@ def test_repeated_scores_are_not_split_over_buckets():
 def test_by_probability_counts_at_the_given_probabilities():
     y, score = rows(6, 300)
     chance = np.random.default_rng(7).choice([0.1, 0.2, 0.9], 300)
-    data = EvaluationSet(y, score, probability=chance)
+    data = EvaluationSet(y, score, missingness=dm.missing.Fixed(chance))
     table = score_table(data, by_probability=True)
     assert table.score.tolist() == [0.1, 0.2, 0.9]
     assert table.missing.tolist() == [np.sum(np.isnan(y) & (chance == p)) for p in (0.1, 0.2, 0.9)]
@@ -160,7 +161,7 @@ def test_reference_labels_are_read_like_those_of_the_set():
         (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
-            "reference: 1 of 3 rows have no label. Reference rows must all be labelled",
+            "reference: 1 of 3 rows have no label. Reference rows must all be labeled",
         ),
         (([1, 0], [0.2, NAN]), "reference: scores: 1 of 2"),
         (([1, 0], [0.2, float("inf")]), "reference: scores: "),
@@ -174,7 +175,7 @@ def test_reference_labels_are_read_like_those_of_the_set():
         (([1, 0], [0.2, 0.3], [1, 1]), "reference: expected a pair"),
         ({"labels": [1, 0], "scores": [0.2, 0.3]}, "reference: expected a pair"),
         (DATA, "reference: 1 of 3 rows have no label"),
-        (EvaluationSet([None], [0.5]).labelled(), "reference: the EvaluationSet has no rows."),
+        (EvaluationSet([None], [0.5]).labeled(), "reference: the EvaluationSet has no rows."),
     ],
 )
 def test_bad_reference_rows_are_refused_by_name(reference, text):
@@ -189,7 +190,7 @@ def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
     rng = np.random.default_rng(0)
     score, chance = rng.random(5000), rng.random(5000)
     y = np.where(rng.random(5000) < 0.4, np.nan, rng.integers(0, 2, 5000))
-    data = EvaluationSet(y, score, probability=chance)
+    data = EvaluationSet(y, score, missingness=dm.missing.Fixed(chance))
     table, (prediction,) = joint_table(data, chance[np.argsort(score)])
     assert table.score.size == 5000
     order = np.argsort(score)
@@ -198,7 +199,7 @@ def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
     monkeypatch.setattr(module, "_MAX_JOINT", 800)
     merged, (mean,) = joint_table(data, chance[np.argsort(score)])
     assert 300 < merged.score.size <= 2 * 400
-    rows = merged.labelled + merged.missing
+    rows = merged.labeled + merged.missing
     np.testing.assert_allclose([rows @ merged.score, rows @ mean], [score.sum(), chance.sum()])
     own = merged.place
     for row in rng.integers(0, merged.score.size, 20):

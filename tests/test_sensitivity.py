@@ -20,7 +20,7 @@ LEVEL, ODDS = 0.9, 3.0
 def test_sensitivity_equals_brute_force_over_all_tilts_for_few_missing_rows(block):
     for seed in range(8 * block, 8 * block + 8):
         label, score, p, odds = random_rows(seed)
-        result = dm.evaluate(label, score, label_model=p, metrics=NAMES).sensitivity(odds)
+        result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics=NAMES).sensitivity(odds)
         expected = BruteForce(label, score, p, odds)
         for name in NAMES:
             assert result[name] == pytest.approx(expected.ends(name), abs=1e-9), (seed, name)
@@ -31,7 +31,9 @@ def test_brute_force_at_the_corners_alone_misses_ends():
     missed = 0
     for seed in range(24):
         label, score, p, odds = random_rows(seed)
-        result = dm.evaluate(label, score, label_model=p, metrics=["roc_auc"]).sensitivity(odds)["roc_auc"]
+        result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics=["roc_auc"]).sensitivity(odds)[
+            "roc_auc"
+        ]
         missed += BruteForce(label, score, p, odds, corners_only=True).ends("roc_auc") != pytest.approx(result)
     assert missed >= 2
 
@@ -45,10 +47,14 @@ SEVEN_OPEN = (
 
 def test_roc_auc_is_lowest_inside_the_square_of_tilts():
     label, score, p = SEVEN_OPEN
-    result = dm.evaluate(label, score, label_model=p, metrics="roc_auc").sensitivity(odds=10)["roc_auc"]
+    result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics="roc_auc").sensitivity(odds=10)[
+        "roc_auc"
+    ]
     flagged = np.array(score[:7]) >= 0.5
     moved = expit(logit(p) + np.where(flagged, np.log(0.1496), np.log(10)))
-    inside = dm.evaluate(label, score, label_model=moved, metrics="roc_auc")["roc_auc"].interval(LEVEL)
+    inside = dm.evaluate(label, score, missingness=dm.missing.Fixed(moved), metrics="roc_auc")["roc_auc"].interval(
+        LEVEL
+    )
     assert inside.low == pytest.approx(1 / 6)
     assert result.low <= inside.low <= 0.1667
 
@@ -59,12 +65,12 @@ def test_gaussian_method_reaches_its_own_ends_where_exact_quantiles_have_equal_s
     label = np.where(np.arange(40) < 14, np.nan, rng.random(40) < score)
     p = rng.uniform(0.2, 0.8, 14)
     settings: dict[str, Any] = {"metrics": ["precision", "recall"], "method": "gaussian"}
-    result = dm.evaluate(label, score, label_model=p, **settings).sensitivity(odds=3)
+    result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), **settings).sensitivity(odds=3)
     for above, below in product((-np.log(3), np.log(3)), repeat=2):
         moved = expit(logit(p) + np.where(score[:14] >= 0.5, above, below))
-        for name, law in dm.evaluate(label, score, label_model=moved, **settings).items():
-            assert result[name].low <= law.interval(LEVEL).low + 1e-9, name
-            assert result[name].high >= law.interval(LEVEL).high - 1e-9, name
+        for name, distribution in dm.evaluate(label, score, missingness=dm.missing.Fixed(moved), **settings).items():
+            assert result[name].low <= distribution.interval(LEVEL).low + 1e-9, name
+            assert result[name].high >= distribution.interval(LEVEL).high - 1e-9, name
 
 
 @pytest.mark.parametrize("n", [11, 60])
@@ -75,7 +81,7 @@ def test_a_larger_factor_never_has_a_narrower_interval(n):
         score = rng.random(n)
         label = np.where(rng.random(n) < 0.4, np.nan, rng.random(n) < score)
         p = rng.uniform(0.1, 0.9, int(np.isnan(label).sum()))
-    result = dm.evaluate(label, score, label_model=p, metrics=["roc_auc", "mcc", "brier", "recall"])
+    result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics=["roc_auc", "mcc", "brier", "recall"])
     last = result.intervals
     for odds in (1.2, 3, 10, 100, 1000):
         wider = result.sensitivity(odds)
@@ -94,21 +100,22 @@ def many_rows():
 
 
 @pytest.mark.parametrize(
-    ("steps", "settings"), [(3, {}), (3, {"missingness": "by_score"}), (9, {"threshold": 0.3, "label_model": "half"})]
+    ("steps", "settings"),
+    [(3, {}), (3, {"missingness": "by_score"}), (9, {"threshold": 0.3, "missingness": dm.missing.Fixed(0.5)})],
 )
 def test_many_rows_are_near_a_grid_of_laws_at_all_nodes(steps, settings):
     label, score = many_rows()
     names = ["recall", "f1", "mcc", "roc_auc", "brier"]
     result = dm.evaluate(label, score, metrics=names, **settings)
     found = result.sensitivity(odds=ODDS)
-    rows, nodes = result.nodes.without_strata(result.data)
+    rows, posterior = result.posterior.without_strata(result.data)
     decided = rows.cells.decision[rows.missing_cells]
     bound = [metric.bind(rows, result.fills[name]) for name, metric in result.metrics.items()]
-    log_odds = logit(nodes.on_all_cells.probability)
+    log_odds = logit(posterior.on_all_cells.probability)
     ends = []
     for tilt in product(np.linspace(-np.log(ODDS), np.log(ODDS), steps), repeat=2):
-        moved = Posterior(nodes.weight, expit(log_odds + np.where(decided, *tilt)))
-        ends.append([law.interval(LEVEL) for law in result.method.distributions(bound, moved, rng=0)])
+        moved = Posterior(posterior.weight, expit(log_odds + np.where(decided, *tilt)))
+        ends.append([distribution.interval(LEVEL) for distribution in result.method.distributions(bound, moved, rng=0)])
     low, high = np.min(ends, axis=0)[:, 0], np.max(ends, axis=0)[:, 1]
     for i, name in enumerate(names):
         # The search looks at some shifts; the ends are those of the engine.
@@ -122,7 +129,7 @@ def test_average_precision_of_many_rows_is_near_random_labelings_at_all_tilts(se
     label, missing = (rng.random(400) < score).astype(float), rng.random(400) < 0.4
     p = 0.9 * score + 0.02
     given = np.where(missing, np.nan, label)
-    result = dm.evaluate(given, score, label_model=p, metrics=["average_precision"], rng=0)
+    result = dm.evaluate(given, score, missingness=dm.missing.Fixed(p), metrics=["average_precision"], rng=0)
     found = result.sensitivity(odds=ODDS)["average_precision"]
     ends = []
     for tilt in product(np.log(ODDS) * np.array([-1.0, 0.0, 1.0]), repeat=2):
@@ -159,15 +166,20 @@ def test_where_no_label_is_open_nothing_moves():
     score = np.linspace(0, 1, 40)
     label = (score > 0.4).astype(float)
     whole = dm.evaluate(label, score)
-    assert all(whole.sensitivity()[name] == (law.mean(), law.mean()) for name, law in whole.items())
+    assert all(
+        whole.sensitivity()[name] == (distribution.mean(), distribution.mean()) for name, distribution in whole.items()
+    )
     label[::4] = np.nan
-    certain = dm.evaluate(label, score, label_model=(score > 0.6).astype(float)[::4])
-    assert all(certain.sensitivity()[name] == pytest.approx((law.mean(),) * 2) for name, law in certain.items())
+    certain = dm.evaluate(label, score, missingness=dm.missing.Fixed((score > 0.6).astype(float)[::4]))
+    assert all(
+        certain.sensitivity()[name] == pytest.approx((distribution.mean(),) * 2)
+        for name, distribution in certain.items()
+    )
 
 
 @pytest.mark.parametrize("odds", [0.5, 0, -1, np.nan, np.inf, "3", None, True])
 def test_a_factor_that_is_none_is_refused(odds):
-    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.6], label_model="half")
+    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.6], missingness=dm.missing.Fixed(0.5))
     with pytest.raises(InputError, match=r"^odds: .* at least 1"):
         result.sensitivity(odds)
 
@@ -185,7 +197,7 @@ def test_black_boxes_and_draws_have_it_too():
 def test_tipping_point_is_where_the_chance_falls_below_the_level():
     label, score = many_rows()
     p = np.clip(score[np.isnan(label)], 0.05, 0.95)
-    result = dm.evaluate(label, score, label_model=p, metrics=["recall", "brier"])
+    result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics=["recall", "brier"])
     for name, target, signs in (("recall", 0.68, (-1, 1)), ("brier", 0.24, None)):
         point = result.tipping_point(name, target)
         assert 1 < float(point) < 100
@@ -193,7 +205,7 @@ def test_tipping_point_is_where_the_chance_falls_below_the_level():
             assert (point.flagged, point.unflagged) == signs
         tilt = np.log(point.odds) * np.array([point.flagged, point.unflagged])
         moved = expit(logit(p) + np.where(score[np.isnan(label)] >= 0.5, *tilt))
-        there = dm.evaluate(label, score, label_model=moved, metrics=[name])
+        there = dm.evaluate(label, score, missingness=dm.missing.Fixed(moved), metrics=[name])
         assert there.target_probability(name, target) == pytest.approx(LEVEL, abs=0.02)
 
 
@@ -228,9 +240,9 @@ def test_table_json_and_frame_have_the_column():
 def test_what_would_narrow_the_answer_is_said_with_widths_that_come_true():
     label, score = many_rows()
     result = dm.evaluate(label, score, metrics=["precision"])
-    line = next(line for line in result.words() if line.startswith("Say missingness='random' or 'by_score'"))
+    line = next(line for line in result._words() if line.startswith("Say missingness='random' or 'by_score'"))
     said = float(line.split("known to within ")[1].split()[0])
     stated = dm.evaluate(label, score, metrics=["precision"], missingness="by_score")
     assert said == pytest.approx(np.ptp(stated.intervals["precision"]), rel=0.15)
     assert f"instead of {np.ptp(result.intervals['precision']):.2g})" in line
-    assert not any(line.startswith("Say ") for line in stated.words())
+    assert not any(line.startswith("Say ") for line in stated._words())

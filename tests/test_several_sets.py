@@ -136,27 +136,29 @@ def test_change_of_weighted_roc_auc_is_right_where_few_rows_decide():
         labels[:2] = [0.0, 1.0]
         missing = np.arange(12, n)
         labels[missing], p = np.nan, rng.random(n_missing)
-        evaluations.append(dm.evaluate(labels, score, sample_weight=weight, label_model=p, metrics="roc_auc"))
+        evaluations.append(
+            dm.evaluate(labels, score, sample_weight=weight, missingness=dm.missing.Fixed(p), metrics="roc_auc")
+        )
         y = np.tile(labels, (draws, 1))
         y[:, missing] = rng.random((draws, n_missing)) < p
         values.append(weighted_auc(y, score, weight))
-    change = dm.change(*evaluations)
-    assert change.fell("roc_auc") == pytest.approx(np.mean(values[0] < values[1]), abs=0.01)
+    change = dm.compare_evaluations(*evaluations)
+    assert change.probability_decreased("roc_auc") == pytest.approx(np.mean(values[0] < values[1]), abs=0.01)
     difference = np.sort(values[0] - values[1])
     at = np.linspace(0.01, 0.99, 50)
     assert change["roc_auc"].cdf(np.quantile(difference, at)) == pytest.approx(at, abs=0.01)
 
 
-class GivenDraws(dm.label_models.LabelModel):
+class GivenDraws(dm.missing.Mechanism):
     """Three posterior draws with these probabilities."""
 
     def __init__(self, probability: np.ndarray) -> None:
         self.probability = probability
 
-    def nodes(self, data: dm.EvaluationSet) -> Posterior:
+    def posterior(self, data: dm.EvaluationSet) -> Posterior:
         return Posterior(np.array([0.5, 0.3, 0.2]), self.probability)
 
-    def describe(self, data: dm.EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: dm.EvaluationSet, posterior: Posterior) -> str:
         return "Given."
 
 
@@ -181,7 +183,7 @@ def test_change_of_sets_with_several_draws_equals_plain_simulation(metric, n_mis
         p = expit(rng.normal(size=(3, 1)) + rng.normal(size=(3, size)))
 
         model = GivenDraws(p[:, np.argsort(score[:size])])
-        evaluations.append(dm.evaluate(labels, score, metrics=metric, label_model=model))
+        evaluations.append(dm.evaluate(labels, score, metrics=metric, missingness=model))
         parts = []
         for draw in np.split(rng.choice(3, n_simulated, p=[0.5, 0.3, 0.2]), 16):
             y = np.tile(labels, (draw.size, 1))
@@ -189,7 +191,7 @@ def test_change_of_sets_with_several_draws_equals_plain_simulation(metric, n_mis
             parts.append(METRICS[metric](y, score))
         values.append(np.concatenate(parts))
     difference = np.sort(values[0] - values[1])
-    change = dm.change(*evaluations)[metric]
+    change = dm.compare_evaluations(*evaluations)[metric]
     # Equal values may differ by their rounding.
     levels = np.searchsorted(difference, difference + 1e-11, side="right") / difference.size
     # 0.0064 is the distance that 65,536 simulated values exceed with probability 1%.
@@ -204,23 +206,23 @@ def grouped(scope: Any, metrics: Any) -> dm.GroupedEvaluation:
     table = pd.DataFrame({"g": np.repeat(["a", "b"], n // 2), "y": labels, "p": score})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return dm.evaluate_by(table, "g", label="y", score="p", missingness="random", metrics=metrics, scope=scope)
+        return dm.evaluate_by("y", "p", data=table, by="g", missingness="random", metrics=metrics, scope=scope)
 
 
 @pytest.mark.parametrize("scope", ["rows", "population"])
 def test_changes_gaps_and_totals_answer_every_metric_that_evaluate_answers(scope):
     result = grouped(scope, "all")
-    change = result.change("b", "a")
+    change = result.compare("b", "a")
     assert set(change) == set(result["a"]) == set(result.total)
     for metric in change:
         means = [result[group][metric].mean() for group in ("b", "a")]
         spread = max(float(np.hypot(result["b"][metric].std(), result["a"][metric].std())), 1e-9)
         assert change[metric].mean() == pytest.approx(means[0] - means[1], abs=0.05 * spread), metric
-        gap = result.gap(metric)
+        gap = result.disparity(metric)
         assert gap.means["a"] == means[1]
         if np.isfinite(means).all():
             size = np.abs(change[metric].rvs(20_000, np.random.default_rng(0)))
-            assert gap.law.mean() == pytest.approx(size.mean(), abs=0.05 * spread), metric
+            assert gap.distribution.mean() == pytest.approx(size.mean(), abs=0.05 * spread), metric
         assert np.isfinite(result.total[metric].mean())
 
 
@@ -249,11 +251,11 @@ def test_what_evaluate_refuses_is_refused_everywhere_by_the_same_sentence(metric
     score = rng.random(40)
     labels = np.where(rng.random(40) < 0.4, np.nan, rng.random(40) < score)
     table = pd.DataFrame({"g": np.repeat(["a", "b"], 20), "y": labels, "p": score})
-    settings: dict[str, Any] = {"label_model": 0.4, "metrics": metric, "scope": "population"}
+    settings: dict[str, Any] = {"metrics": metric, "scope": "population", "missingness": dm.missing.Fixed(0.4)}
     calls: list[Any] = [
         lambda: dm.evaluate(labels, score, **settings),
         lambda: dm.compare(labels, {"a": score, "b": score[::-1]}, **settings),
-        lambda: dm.evaluate_by(table, "g", label="y", score="p", **settings),
+        lambda: dm.evaluate_by("y", "p", data=table, by="g", **settings),
     ]
     sentences = set()
     for call in calls:
@@ -265,10 +267,10 @@ def test_what_evaluate_refuses_is_refused_everywhere_by_the_same_sentence(metric
 
 def test_equalized_odds_are_answered_for_the_population():
     result = grouped("population", ["recall", "fpr"])
-    odds = result.gap(kind="equalized_odds")
+    odds = result.disparity(kind="equalized_odds")
     drawn = [
         np.abs(result["a"][rate].rvs(40_000, np.random.default_rng(i)) - result["b"][rate].rvs(40_000, 2 + i))
         for i, rate in enumerate(("recall", "fpr"))
     ]
     # Recall and false positive rate come from different rows, so their sampling errors are independent.
-    assert odds.law.mean() == pytest.approx(np.maximum(drawn[0], drawn[1]).mean(), rel=0.1)
+    assert odds.distribution.mean() == pytest.approx(np.maximum(drawn[0], drawn[1]).mean(), rel=0.1)

@@ -17,7 +17,9 @@ Y_TRUE, Y_SCORE = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7,
 
 @pytest.fixture(scope="module")
 def result():
-    return dm.evaluate(Y_TRUE, Y_SCORE, label_model=[0.7, 0.2], metrics=["recall", "precision", "expected_cost(1,5)"])
+    return dm.evaluate(
+        Y_TRUE, Y_SCORE, missingness=dm.missing.Fixed([0.7, 0.2]), metrics=["recall", "precision", "expected_cost(1,5)"]
+    )
 
 
 @pytest.mark.parametrize("targets", [["recall"], "recall", ("recall", 0.5), 5], ids=repr)
@@ -57,7 +59,7 @@ def test_names_are_read_in_results_as_in_metrics(result):
 
 
 def test_threshold_for_names_its_own_argument(result):
-    curves = dm.curves(result)
+    curves = dm.threshold_curves(result)
     wrongs: tuple[Any, ...] = (
         ["recall"],
         "recall",
@@ -75,20 +77,20 @@ def test_threshold_for_names_its_own_argument(result):
 
 def test_a_target_named_twice_is_refused(result):
     with pytest.raises(dm.InputError, match=r"^targets: 'recall' is named twice, with 0.9 and 0.5"):
-        dm.curves(result).threshold_for({"recall": 0.9}, recall=0.5)
+        dm.threshold_curves(result).threshold_for({"recall": 0.9}, recall=0.5)
 
 
 @pytest.mark.parametrize("levels", [None, "0.9", object()], ids=["None", "text", "object"])
 def test_levels_that_are_no_numbers_are_refused_by_curves(result, levels):
     with pytest.raises(dm.InputError, match=r"^confidence_levels: expected a number or several"):
-        dm.curves(result, confidence_levels=levels)
+        dm.threshold_curves(result, confidence_levels=levels)
 
 
 def test_one_threshold_without_brackets_is_told_how(result):
     one: Any = 0.5
     with pytest.raises(dm.InputError, match=r"^thresholds: 0.5. Give \[0.5\] for one threshold, or a whole number"):
-        dm.curves(result, thresholds=one)
-    assert dm.curves(result, thresholds=[one]).thresholds.tolist() == [0.5]
+        dm.threshold_curves(result, thresholds=one)
+    assert dm.threshold_curves(result, thresholds=[one]).thresholds.tolist() == [0.5]
 
 
 KEYS = {
@@ -106,7 +108,7 @@ def test_keys_that_no_column_of_arrow_holds_are_text_there(keys):
     pytest.importorskip("pyarrow")
     table = pd.DataFrame({"y": [1, 0, None, 1, 0, 1] * 20, "s": np.linspace(0.01, 0.99, 120)})
     table["key"] = pd.Series([keys[i % 2] for i in range(120)], dtype=object)
-    found = dm.evaluate_by(table, by="key", label="y", score="s", metrics="recall", missingness="random", min_labels=1)
+    found = dm.evaluate_by("y", "s", data=table, by="key", metrics="recall", missingness="random")
     odd = keys[0] is not None and not isinstance(keys[0], str) and keys != [1, 2]
     expected = {None if key is None else str(key) if odd else key for key in keys}
     assert set(found.to_frame("pyarrow")["key"].to_pylist()) == expected
@@ -118,7 +120,7 @@ def test_keys_that_no_column_of_arrow_holds_are_text_there(keys):
 def test_a_number_of_jobs_is_refused_in_the_same_words(jobs):
     table = pd.DataFrame({"y": Y_TRUE, "s": Y_SCORE, "key": ["a", "b"] * 4})
     for ask in (
-        lambda: dm.evaluate_by(table, by="key", label="y", score="s", n_jobs=jobs),
+        lambda: dm.evaluate_by("y", "s", data=table, by="key", n_jobs=jobs),
         lambda: dm.backtest([1, 0] * 20, np.linspace(0.01, 0.99, 40), n_jobs=jobs),
     ):
         with pytest.raises(dm.InputError, match=r"^n_jobs: .* a whole number of at least 1, or -1 for one per core"):
@@ -141,9 +143,9 @@ def test_a_folder_of_csv_files_is_told_the_pattern(tmp_path):
     with pytest.raises(
         dm.InputError, match=r"no Parquet file in this folder. For its CSV files give the pattern "
     ) as told:
-        dm.evaluate_frame(tmp_path, label="y", score="p", missingness="random")
+        dm.evaluate("y", "p", data=tmp_path, missingness="random")
     pattern = str(told.value).split("'")[-2]
-    assert dm.evaluate_frame(pattern, label="y", score="p", label_model="half").data.n_rows == 3
+    assert dm.evaluate("y", "p", data=pattern, missingness=dm.missing.Fixed(0.5)).data.n_rows == 3
 
 
 def test_a_misspelt_command_is_asked_about_in_one_sentence(capsys):
@@ -154,9 +156,11 @@ def test_a_misspelt_command_is_asked_about_in_one_sentence(capsys):
 def test_words_go_with_numbers_and_kinds(result):
     data: Any = result.data
     with pytest.raises(dm.InputError, match="got an EvaluationSet"):
-        dm.curves(data)
+        dm.threshold_curves(data)
     with pytest.raises(dm.InputError, match=r"k: precision_at_k\(3\).*the weights of all rows sum to 0.008"):
-        dm.evaluate(Y_TRUE, Y_SCORE, metrics="precision_at_k(3)", label_model="half", sample_weight=[0.001] * 8)
+        dm.evaluate(
+            Y_TRUE, Y_SCORE, metrics="precision_at_k(3)", missingness=dm.missing.Fixed(0.5), sample_weight=[0.001] * 8
+        )
 
 
 def test_columns_of_one_name_are_refused_as_scores():
@@ -166,7 +170,7 @@ def test_columns_of_one_name_are_refused_as_scores():
 
 
 def test_a_comparison_without_labels_speaks_of_its_own_arguments():
-    with pytest.raises(dm.InputError, match=r"no labelled row.* label_model=scores\['a'\] if the scores are"):
+    with pytest.raises(dm.InputError, match=r"no labeled row.* dm\.missing\.Fixed\(scores\['a'\]\) if the scores are"):
         dm.compare([None, None], {"a": [0.1, 0.2], "b": [0.3, 0.4]})
 
 
@@ -199,5 +203,5 @@ def test_dates_as_predictions_are_refused():
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pl.LazyFrame])
 def test_dates_as_labels_of_a_frame_are_refused(frame):
-    with pytest.raises(dm.InputError, match=r"^label column 'y': .*Dates and times are not labels\. Pass two classes"):
-        dm.evaluate_frame(frame({"y": DATES, "p": DATE_SCORES}), label="y", score="p")
+    with pytest.raises(dm.InputError, match=r"^y_true column 'y': .*Dates and times are not labels\. Pass two classes"):
+        dm.evaluate("y", "p", data=frame({"y": DATES, "p": DATE_SCORES}))

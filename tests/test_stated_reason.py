@@ -11,7 +11,7 @@ from scipy import stats
 
 import darkmetrics as dm
 from darkmetrics.diagnosis import CalibrationCheck, Reason, ReliabilityBin
-from darkmetrics.label_models import Auto, Calibrated, Half, LabelModel, LabelShift, Selection, Tilted
+from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, ExponentialTilt, Mechanism, Unknown
 from darkmetrics.missingness.base import Estimate
 
 METRICS = ("precision", "recall")
@@ -35,13 +35,13 @@ def by_score(n: int = 2000, seed: int = 0) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True)
-class Own(LabelModel):
-    """A label model of the user's own, which builds on the default one."""
+class Own(Mechanism):
+    """A mechanism of the user's own, which builds on the default one."""
 
-    def nodes(self, data: Any) -> Any:
-        return Auto().nodes(data)
+    def posterior(self, data: Any) -> Any:
+        return Unknown().posterior(data)
 
-    def describe(self, data: Any, nodes: Any) -> str:
+    def describe(self, data: Any, posterior: Any) -> str:
         return "Assumed: my own."
 
 
@@ -50,20 +50,20 @@ REFERENCE = (TRUTH[:400], SCORE[:400])
 # Every way to say why labels are missing, or what their probabilities are.
 STATED: dict[str, dict[str, Any]] = {
     **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
-    "by_score_and_label": {"missingness": "by_score_and_label", "reference": REFERENCE},
-    **{f"model {word}": {"label_model": word} for word in ("calibrated", "label_shift", "half", "prevalence")},
-    "Calibrated": {"label_model": Calibrated()},
-    "LabelShift": {"label_model": LabelShift()},
-    "Selection": {"label_model": Selection(REFERENCE)},
-    "Half": {"label_model": Half()},
-    "Tilted": {"label_model": Tilted("auto", prevalence=0.4)},
-    "Tilted by nothing": {"label_model": Tilted(Auto(), delta=0.0)},
-    "Tilted twice": {"label_model": Tilted(Tilted("auto", delta=0.1), delta=0.1)},
-    "a model of one's own": {"label_model": Own()},
-    "a number": {"label_model": 0.3},
-    "an array": {"label_model": SCORE},
-    "reference rows": {"reference": REFERENCE},
-    "reference rows of Auto": {"label_model": Auto(reference=REFERENCE)},
+    "by_score_and_label": {"missingness": dm.missing.ByScoreAndLabel(reference=REFERENCE)},
+    "ByScore": {"missingness": ByScore()},
+    "ByLabel": {"missingness": ByLabel()},
+    "ByScoreAndLabel": {"missingness": ByScoreAndLabel(REFERENCE)},
+    "TrainingPrevalence": {"missingness": dm.missing.TrainingPrevalence()},
+    "one half": {"missingness": dm.missing.Fixed(0.5)},
+    "ExponentialTilt": {"missingness": ExponentialTilt(Unknown(), prevalence=0.4)},
+    "ExponentialTilt by nothing": {"missingness": ExponentialTilt(Unknown(), delta=0.0)},
+    "ExponentialTilt twice": {"missingness": ExponentialTilt(ExponentialTilt(Unknown(), delta=0.1), delta=0.1)},
+    "a model of one's own": {"missingness": Own()},
+    "a number": {"missingness": dm.missing.Fixed(0.3)},
+    "an array": {"missingness": dm.missing.Fixed(SCORE)},
+    "reference rows": {"missingness": dm.missing.Reference(*REFERENCE)},
+    "reference rows of Unknown": {"missingness": dm.missing.Unknown(reference=REFERENCE)},
 }
 
 
@@ -72,9 +72,9 @@ def test_no_warning_about_the_reason_where_one_was_stated(said):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", dm.MissingnessWarning)
         dm.evaluate(Y, SCORE, metrics=METRICS, **said)
-    # Reference rows are no statement: that the labelled rows contradict them is told.
+    # Reference rows are no statement: that the labeled rows contradict them is told.
     assert all("contradict the reference rows" in str(warning.message) for warning in caught)
-    assert len(caught) == any(said is STATED[name] for name in ("reference rows", "reference rows of Auto"))
+    assert len(caught) == any(said is STATED[name] for name in ("reference rows", "reference rows of Unknown"))
 
 
 @pytest.mark.parametrize("rows", [(Y, SCORE), by_score(seed=5), (Y[::7], SCORE[::7])], ids=["differ", "score", "few"])
@@ -95,7 +95,7 @@ def test_unknown_silences_only_the_request_to_state_a_mechanism(rows):
 
 def test_unknown_does_not_silence_that_the_reference_rows_are_contradicted():
     with pytest.warns(dm.MissingnessWarning, match="contradict the reference rows"):
-        dm.evaluate(Y, SCORE, metrics=METRICS, missingness="unknown", reference=REFERENCE)
+        dm.evaluate(Y, SCORE, metrics=METRICS, missingness=dm.missing.Unknown(reference=REFERENCE))
 
 
 def test_unknown_keeps_what_a_comparison_reports():
@@ -114,12 +114,12 @@ def test_a_diagnosis_asks_nobody_to_state_what_was_stated(said):
     for y, score in ((Y, SCORE), by_score(n=Y.size), (Y[:60], SCORE[:60])):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            told = {**said, "label_model": score} if said.get("label_model") is SCORE else said
+            told = {"missingness": dm.missing.Fixed(score)} if said is STATED["an array"] else said
             verdict = dm.evaluate(y, score, metrics=METRICS, **told).diagnosis.verdict
         assert "State missingness" not in verdict
 
 
-@pytest.mark.parametrize("said", [{}, {"label_model": "auto"}, {"label_model": Auto(n_nodes=32)}], ids=str)
+@pytest.mark.parametrize("said", [{}, {"missingness": None}, {"missingness": dm.missing.Unknown(n_draws=32)}], ids=str)
 def test_who_has_said_nothing_is_warned_and_asked(said):
     with pytest.warns(dm.MissingnessWarning, match="Set missingness='by_score' or 'by_label'"):
         result = dm.evaluate(Y, SCORE, metrics=METRICS, **said)
@@ -127,15 +127,19 @@ def test_who_has_said_nothing_is_warned_and_asked(said):
     assert "State missingness='by_score' or missingness='by_label' if you know it" in result.diagnosis.verdict
 
 
-@pytest.mark.parametrize("said", [{"missingness": "by_label"}, {"label_model": LabelShift()}], ids=str)
+@pytest.mark.parametrize("said", [{"missingness": "by_label"}, {"missingness": ByLabel()}], ids=str)
 def test_a_stated_reason_that_the_scores_refute_is_told_to_who_stated_it(said):
-    with pytest.warns(dm.RefutedWarning, match="The rows contradict missingness='by_label'") as caught:
+    with pytest.warns(dm.AssumptionWarning, match="The rows contradict missingness='by_label'") as caught:
         result = dm.evaluate(*by_score(), metrics=METRICS, **said)
     assert len(caught) == 1
     assert "'by label' was stated, and the scores refute it" in result.diagnosis.verdict
 
 
-@pytest.mark.parametrize("said", [{"missingness": "by_score"}, {"label_model": "half"}, {"label_model": 0.4}], ids=str)
+@pytest.mark.parametrize(
+    "said",
+    [{"missingness": "by_score"}, {"missingness": dm.missing.Fixed(0.5)}, {"missingness": dm.missing.Fixed(0.4)}],
+    ids=str,
+)
 def test_the_scores_refute_no_other_statement(said):
     with warnings.catch_warnings():
         warnings.simplefilter("error", dm.MissingnessWarning)
@@ -146,8 +150,8 @@ def test_groups_are_told_of_a_refuted_statement_in_its_own_words():
     pd = pytest.importorskip("pandas")
     y, score = by_score()
     table = pd.DataFrame({"y": y, "p": score, "k": ["a", "b"] * 1000})
-    with pytest.warns(dm.RefutedWarning, match="the rows contradict what was assumed about missing labels"):
-        dm.evaluate_by(table, "k", label="y", score="p", metrics=METRICS, missingness="by_label")
+    with pytest.warns(dm.AssumptionWarning, match="the rows contradict what was assumed about missing labels"):
+        dm.evaluate_by("y", "p", data=table, by="k", metrics=METRICS, missingness="by_label")
 
 
 def test_answers_that_agree_in_print_are_not_given_as_two():
@@ -163,7 +167,7 @@ def test_answers_that_agree_in_print_are_not_given_as_two():
 # ------------------------------------------------------------------------------------------------------- the words
 
 
-def diagnosis_with(**changed: Any) -> dm.Diagnosis:
+def diagnosis_with(**changed: Any) -> dm.diagnosis.Diagnosis:
     rng = np.random.default_rng(7)
     score = rng.random(2000)
     y = np.where(rng.random(2000) < 0.3, np.nan, rng.random(2000) < score)
@@ -230,8 +234,8 @@ def test_equal_scores_do_not_reassure():
 
 @pytest.mark.parametrize(("rows", "predicted", "positive"), [(113, 0.231, 12 / 113), (40, 0.5, 0.5), (30, 0.1, 0.0)])
 def test_the_p_value_of_a_bin_is_that_of_the_binomial(rows, predicted, positive):
-    law, k = stats.binom(rows, predicted), round(rows * positive)
-    expected = min(1.0, 2.0 * min(law.cdf(k), law.sf(k - 1)))
+    distribution, k = stats.binom(rows, predicted), round(rows * positive)
+    expected = min(1.0, 2.0 * min(distribution.cdf(k), distribution.sf(k - 1)))
     assert ReliabilityBin(0.0, 0.1, rows, predicted, positive).p_value == pytest.approx(expected, rel=1e-10)
 
 

@@ -10,9 +10,11 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from darkmetrics import EvaluationSet, evaluate_frame
+import darkmetrics as dm
+from darkmetrics import EvaluationSet, evaluate
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import readers
+from row_values import build_set
 
 ENGINES = ("polars", "pyarrow", "pandas")
 
@@ -21,7 +23,7 @@ def small(**more):
     rng = np.random.default_rng(0)
     score = rng.choice(np.append(10.0 ** rng.uniform(-300, 0, 40), [0.0, 1.0, 1 / 3, 5e-324]), 200)
     y = np.where(rng.random(200) < 0.4, np.nan, rng.integers(0, 2, 200))
-    return EvaluationSet(y, score, **more)
+    return build_set(y, score, **more)
 
 
 def weights():
@@ -36,16 +38,16 @@ SETS = {
     "weights": lambda: small(sample_weight=weights()),
     "probabilities": lambda: small(probability=np.random.default_rng(2).random(200)),
     "probabilities of missing rows": lambda: small(probability=np.full(small().n_missing, 1 / 3)),
-    "probabilities of nothing": lambda: EvaluationSet([1, 0], [0.1, 0.9], probability=[]),
+    "probabilities of nothing": lambda: EvaluationSet([1, 0], [0.1, 0.9], missingness=dm.missing.Fixed([])),
     "boolean class": lambda: EvaluationSet([True, False, None], [0.1, 0.9, 0.2], pos_label=True),
     "class of text": lambda: EvaluationSet(["ja", 'ñ"\n', None], [0.1, 0.9, 0.2], pos_label='ñ"\n'),
     "class of floats": lambda: EvaluationSet([0.5, 2.0, None], [0.1, 0.9, 0.2], pos_label=0.5),
     "class of numpy": lambda: EvaluationSet([3, 2, None], [0.1, 0.9, 0.2], pos_label=np.int64(3)),
-    "buckets": lambda: small(sample_weight=weights()).coarsened(64),
-    "buckets with probabilities": lambda: small(probability=np.random.default_rng(2).random(200)).coarsened(32),
-    "scores outside 0 and 1": lambda: EvaluationSet([1, 0, None, 1], [-3e9, 0.2, 17.0, 17.5]).coarsened(16),
+    "buckets": lambda: small(sample_weight=weights()).binned(64),
+    "buckets with probabilities": lambda: small(probability=np.random.default_rng(2).random(200)).binned(32),
+    "scores outside 0 and 1": lambda: EvaluationSet([1, 0, None, 1], [-3e9, 0.2, 17.0, 17.5]).binned(16),
     "one cell": lambda: EvaluationSet([None], [0.25]),
-    "labelled rows": lambda: small().labelled(),
+    "labeled rows": lambda: small().labeled(),
 }
 
 
@@ -63,7 +65,7 @@ def test_a_stored_set_comes_back_bit_for_bit(kind, engine, tmp_path):
     data = SETS[kind]()
     path = data.to_parquet(tmp_path / "set.parquet")
     back = EvaluationSet.from_parquet(path)
-    assert (back.threshold, back.buckets) == (data.threshold, data.buckets)
+    assert (back.threshold, back.score_bins) == (data.threshold, data.score_bins)
     assert back.pos_label == data.pos_label
     if not isinstance(data.pos_label, np.generic):
         assert type(back.pos_label) is type(data.pos_label)
@@ -116,7 +118,9 @@ def test_from_parquet_reads_ages_that_were_stored_as_strata(engine):
     delay = pd.to_timedelta([None, 1, None, 2, None, 28, 5, None, 1.5, None], unit="D")
     score = [0.1, 0.2, 0.2, 0.7, 0.7, 0.7, 0.9, 0.9, 0.5, 0.7]
     labels = [None, 0, None, 1, None, 0, 1, None, 1, None]
-    data = EvaluationSet(labels, score, age=age, delay=delay, maturity=pd.Timedelta(days=60))
+    data = EvaluationSet(
+        labels, score, missingness=dm.missing.Delayed(age=age, delay=delay, maturity=pd.Timedelta(days=60))
+    )
     back = EvaluationSet.from_parquet(Path(__file__).parent / "stored" / "ages_in_strata.parquet")
     for name, array in data.cells.arrays().items():
         np.testing.assert_array_equal(getattr(back.cells, name), array, err_msg=name)
@@ -126,7 +130,7 @@ def test_a_glob_or_a_list_of_days_is_their_sum(tmp_path):
     days = [EvaluationSet([1, 0, None], [0.9, 0.2, 0.1 * i]) for i in range(5)]
     paths = [day.to_parquet(tmp_path / f"day-{i}.parquet") for i, day in enumerate(days)]
     for found in (EvaluationSet.from_parquet(f"{tmp_path}/day-*.parquet"), EvaluationSet.from_parquet(paths)):
-        for name, array in EvaluationSet.merged(days).cells.arrays().items():
+        for name, array in EvaluationSet.concat(days).cells.arrays().items():
             if array is not None:
                 np.testing.assert_array_equal(getattr(found.cells, name), array)
     odd = days[0].to_parquet(tmp_path / "day [1].parquet")  # a name, not a pattern
@@ -157,7 +161,7 @@ def test_a_set_that_cannot_be_written_leaves_the_old_file(tmp_path):
     with pytest.raises(InputError, match=r"^pos_label: .* of type tuple cannot be stored"):
         EvaluationSet.from_cells(small().cells, pos_label=(1, 2)).to_parquet(path)
     with pytest.raises(InputError, match=r"^cells: none\. A set without rows cannot be stored"):
-        EvaluationSet([None], [0.5]).labelled().to_parquet(path)
+        EvaluationSet([None], [0.5]).labeled().to_parquet(path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -170,7 +174,7 @@ def stored(tmp_path):
     data = EvaluationSet(
         [1, 0, None, None, 1],
         [0.9, 0.2, 0.7, 0.7, 0.2],
-        probability=[0.1, 0.2, 0.3, 0.4, 0.5],
+        missingness=dm.missing.Fixed([0.1, 0.2, 0.3, 0.4, 0.5]),
         sample_weight=[1, 2, 1, 1, 1],
     )
     return data.to_parquet(tmp_path / "set.parquet")
@@ -246,7 +250,7 @@ def test_a_damaged_table_is_refused_by_file_column_and_rule(damage, stored):
     ],
 )
 def test_a_damaged_bucket_is_refused(column, values, text, tmp_path):
-    data = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).coarsened(64)
+    data = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).binned(64)
     path = data.to_parquet(tmp_path / "set.parquet")
     pl.read_parquet(path).with_columns(pl.Series(column, values)).write_parquet(path)
     with pytest.raises(InputError) as error:
@@ -255,7 +259,7 @@ def test_a_damaged_bucket_is_refused(column, values, text, tmp_path):
 
 
 def test_a_bucket_across_the_threshold_is_refused(tmp_path):
-    path = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).coarsened(64).to_parquet(tmp_path / "set.parquet")
+    path = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).binned(64).to_parquet(tmp_path / "set.parquet")
     pl.read_parquet(path).with_columns(threshold=pl.lit(0.1)).write_parquet(path)
     with pytest.raises(
         InputError, match=r"decision: False in cell 0\. Decisions are positive from the threshold 0\.1 on"
@@ -300,5 +304,7 @@ def test_without_any_engine_the_error_says_which_to_install(tmp_path, monkeypatc
 
 def test_a_table_of_stored_cells_is_named_where_rows_are_wanted(tmp_path):
     EvaluationSet([1, 0, None], [0.9, 0.2, 0.5]).to_parquet(tmp_path / "cells.parquet")
-    with pytest.raises(InputError, match=r"^label: .* cells of a stored set, which EvaluationSet\.from_parquet reads"):
-        evaluate_frame(tmp_path / "cells.parquet", label="fraud", score="p")
+    with pytest.raises(
+        InputError, match=r"^y_true: .* counts of a stored set, which EvaluationSet\.from_parquet reads"
+    ):
+        evaluate("fraud", "p", data=tmp_path / "cells.parquet")

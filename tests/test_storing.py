@@ -24,16 +24,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
-from darkmetrics import calibrators, label_models, mechanisms, methods, paper_bounds
+from darkmetrics import calibrators, masks, methods, missing, paper
 from darkmetrics.backtesting.setups import Dropping
 from darkmetrics.calibrators import Calibrator
 from darkmetrics.certificate import Certificate
 from darkmetrics.distributions import Normal, Tabulated, Undefined
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import LabelModel
-from darkmetrics.mechanisms import Mechanism
+from darkmetrics.masks import Mask
 from darkmetrics.methods import Method
 from darkmetrics.metrics import Family, registered
+from darkmetrics.missing import Mechanism
 from darkmetrics.missingness.delay_groups import GroupDelays, fit_groups
 from darkmetrics.missingness.delayed import FittedDelays
 
@@ -43,8 +43,8 @@ TRUTH = (RNG.random(400) < SCORE).astype(float)
 Y = np.where(RNG.random(400) < 0.3, np.nan, TRUTH)
 WEIGHT = RNG.choice([0.5, 1.0, 2.25], 400)
 DATA = dm.EvaluationSet(Y, SCORE)
-KNOWN = dm.EvaluationSet(Y, SCORE, probability=SCORE)
-AGED = dm.EvaluationSet(Y, SCORE, age=RNG.integers(0, 60, 400))
+KNOWN = dm.EvaluationSet(Y, SCORE, missingness=dm.missing.Fixed(SCORE))
+AGED = dm.EvaluationSet(Y, SCORE, missingness=dm.missing.Delayed(age=RNG.integers(0, 60, 400)))
 REFERENCE = (TRUTH[:100], SCORE[:100])
 FRAME = pd.DataFrame({"y": Y, "p": SCORE, "k": np.repeat(["a", "b"], 200)})
 FEW = ("precision", "roc_auc")
@@ -69,27 +69,28 @@ def classes(*without: str) -> Iterator[type]:
 
 
 SETTINGS: dict[str, Any] = {
-    "label model Auto": label_models.Auto(reference=REFERENCE),
-    "Calibrated": label_models.Calibrated("isotonic"),
-    "Features": label_models.Features(LogisticRegression(), SCORE[:, None]),
-    "Given": label_models.Given(),
-    "Half": label_models.Half(),
-    "LabelShift": label_models.LabelShift(),
-    "LateLabels": label_models.LateLabels(),
-    "FittedDelays": label_models.LateLabels().fit(AGED),
-    "GroupDelays": fit_groups(label_models.LateLabels(), [AGED, AGED])[0],
+    "mechanism Unknown": missing.Unknown(reference=REFERENCE),
+    "Random": missing.Random(),
+    "ByScore": missing.ByScore("isotonic"),
+    "Covariates": missing.Covariates(LogisticRegression(), SCORE[:, None]),
+    "Fixed": missing.Fixed(),
+    "Fixed at a half": missing.Fixed(0.5),
+    "ByLabel": missing.ByLabel(),
+    "Delayed": missing.Delayed(),
+    "FittedDelays": missing.Delayed().fit(AGED),
+    "GroupDelays": fit_groups(missing.Delayed(), [AGED, AGED])[0],
     "Dropping": Dropping(),
-    "Prevalence": label_models.Prevalence(0.3),
-    "Propensity": label_models.Propensity(),
-    "Selection": label_models.Selection(REFERENCE),
-    "Tilted": label_models.Tilted("half", prevalence=0.4),
+    "TrainingPrevalence": missing.TrainingPrevalence(),
+    "Propensity": missing.Propensity(),
+    "ByScoreAndLabel": missing.ByScoreAndLabel(reference=REFERENCE),
+    "ExponentialTilt": missing.ExponentialTilt(missing.Fixed(0.5), prevalence=0.4),
     "method Auto": methods.Auto(n_resamples=100),
     "Exact": methods.Exact(),
     "Gaussian": methods.Gaussian(),
     "MonteCarlo": methods.MonteCarlo(100),
-    "MCAR": mechanisms.MCAR(0.3),
-    "ByScore": mechanisms.ByScore(0.3),
-    "ByLabel": mechanisms.ByLabel(0.3, prevalence=0.6),
+    "MCAR": masks.MCAR(0.3),
+    "mask ByScore": masks.ByScore(0.3),
+    "mask ByLabel": masks.ByLabel(0.3, prevalence=0.6),
     **{word: calibrators.calibrator_from(word) for word in ("beta", "platt", "isotonic", "scaling_binning")},
     "Flexible": calibrators.Flexible(threshold=0.5),
     "Fitted": calibrators.Fitted(LogisticRegression().fit(SCORE[:, None], TRUTH)),
@@ -111,46 +112,52 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
 
 
 def modelled(model: Any) -> dm.Evaluation:
-    if isinstance(model, label_models.Features):
-        return dm.evaluate(Y, SCORE, label_model=model, metrics=FEW)
-    if isinstance(model, (label_models.LateLabels, FittedDelays, GroupDelays)):
-        return dm.evaluate(AGED, label_model=model, metrics=FEW)
-    if isinstance(model, label_models.Propensity):
-        return dm.evaluate(Y, SCORE, label_model=model, propensity=np.full(len(SCORE), 0.6), metrics=FEW)
-    return dm.evaluate(KNOWN, label_model=model, metrics=FEW)
+    if isinstance(model, missing.Covariates):
+        return dm.evaluate(Y, SCORE, missingness=model, metrics=FEW)
+    if isinstance(model, (missing.Delayed, FittedDelays, GroupDelays)):
+        return dm.evaluate(AGED, missingness=model, metrics=FEW)
+    if isinstance(model, missing.Propensity):
+        return dm.evaluate(Y, SCORE, missingness=dm.missing.Propensity(np.full(len(SCORE), 0.6)), metrics=FEW)
+    return dm.evaluate(KNOWN, missingness=model, metrics=FEW)
 
 
-def curved() -> dm.Curves:
-    return dm.curves(evaluated(), metrics=["precision", "f1"], thresholds=5)
+def curved() -> dm.ThresholdCurves:
+    return dm.threshold_curves(evaluated(), metrics=["precision", "f1"], thresholds=5)
 
 
 @cache
 def compared(models: int) -> dm.Comparison:
     scores = {"one": SCORE, "two": 1.0 - SCORE, "three": SCORE**2}
     told = dict(list(scores.items())[:models])
-    return dm.compare(Y, told, label_model=SCORE, metrics=FEW, rng=0)
+    return dm.compare(Y, told, missingness=missing.Fixed(SCORE), metrics=FEW, rng=0)
 
 
 # A result of every kind.
 def by_month() -> dm.GroupedEvaluation:
     """Two months of 200 rows."""
     table = FRAME.assign(k=np.repeat(["2026-05", "2026-06"], 200))
-    return dm.evaluate_by(table, "k", label="y", score="p", metrics=("precision", "recall"), missingness="random")
+    return dm.evaluate_by("y", "p", data=table, by="k", metrics=("precision", "recall"), missingness="random")
+
+
+def by_key() -> dm.GroupedEvaluation:
+    return dm.evaluate_by("y", "p", data=FRAME, by="k", metrics=FEW)
 
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "20,000 rows": lambda: evaluated(n=20_000),
     **{f"method {word}": partial(evaluated, word) for word in ("exact", "gaussian", "monte_carlo")},
     "weighted": lambda: dm.evaluate(Y, SCORE, sample_weight=WEIGHT, metrics=("recall", "mcc", "roc_auc"), rng=0),
-    "losses": lambda: dm.evaluate(Y[:120], SCORE[:120], metrics=("brier", "log_loss"), label_model=SCORE[:120]),
-    "every metric": lambda: dm.evaluate(Y[:60], SCORE[:60], label_model="half", metrics=METRICS, rng=0),
+    "losses": lambda: dm.evaluate(
+        Y[:120], SCORE[:120], metrics=("brier", "log_loss"), missingness=dm.missing.Fixed(SCORE[:120])
+    ),
+    "every metric": lambda: dm.evaluate(Y[:60], SCORE[:60], missingness=dm.missing.Fixed(0.5), metrics=METRICS, rng=0),
     "population": lambda: dm.evaluate(
         Y, SCORE, metrics=("recall", "log_loss"), missingness="random", scope="population"
     ),
     "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
-    "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", groups=np.arange(60) // 3, rng=0),
-    "buckets": lambda: dm.evaluate(DATA.coarsened(32), metrics=FEW),
-    **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, LabelModel)},
+    "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", clusters=np.arange(60) // 3, rng=0),
+    "buckets": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
+    **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, Mechanism)},
     "Discrete": lambda: evaluated()["precision"],
     "ProductLaw": lambda: evaluated(n=20_000)["recall"],
     "near exact": lambda: evaluated(n=20_000)["roc_auc"],
@@ -167,22 +174,27 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "roc": lambda: curved().roc(),
     "best threshold": lambda: curved().best_threshold("f1", rng=0, n_resamples=50),
     "threshold for targets": lambda: curved().threshold_for(f1=0.3),
-    "change": lambda: by_month().change("2026-06", "2026-05"),
+    "change": lambda: by_month().compare("2026-06", "2026-05"),
     "trend": lambda: by_month().trend("recall"),
-    "gap": lambda: by_month().gap("recall"),
-    "groups": lambda: dm.evaluate_by(FRAME, "k", label="y", score="p", metrics=FEW, targets={"precision": 0.99}),
-    "diagnosis": lambda: dm.diagnose(Y, SCORE, reference=REFERENCE, metrics=FEW),
-    "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", label_models="calibrated", n_repeats=2, rng=0),
-    "robustness": lambda: dm.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
-    "verification": lambda: dm.verify(KNOWN, dm.EvaluationSet(TRUTH, SCORE, probability=SCORE), metrics=FEW),
+    "gap": lambda: by_month().disparity("recall"),
+    "groups": by_key,
+    "alerts": lambda: by_key().alerts({"precision": 0.99}),
+    "diagnosis": lambda: dm.diagnose(Y, SCORE, missingness=dm.missing.Unknown(reference=REFERENCE), metrics=FEW),
+    "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", n_repeats=2, rng=0, missingness="by_score"),
+    "robustness": lambda: dm.paper.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
+    "verification": lambda: dm.verify(
+        KNOWN, dm.EvaluationSet(TRUTH, SCORE, missingness=dm.missing.Fixed(SCORE)), metrics=FEW
+    ),
     "bounds": lambda: dm.bounds(Y, SCORE, metrics=FEW),
     "comparison": lambda: compared(2),
-    "best": lambda: compared(3).best("precision"),
-    "ranks": lambda: compared(3).ranks("precision"),
-    "paper bound": lambda: paper_bounds.paper_bound(KNOWN, "recall"),
-    "rate": lambda: paper_bounds.corollary_rate(100, 0.5, 0.5),
+    "best": lambda: compared(3).probability_best("precision"),
+    "ranks": lambda: compared(3).rank_probabilities("precision"),
+    "paper bound": lambda: paper.paper_bound(KNOWN, "recall"),
+    "rate": lambda: paper.corollary_rate(100, 0.5, 0.5),
     "set": lambda: DATA,
-    "set with everything": lambda: dm.EvaluationSet(Y, SCORE, sample_weight=WEIGHT, probability=SCORE).coarsened(32),
+    "set with everything": lambda: dm.EvaluationSet(
+        Y, SCORE, sample_weight=WEIGHT, missingness=dm.missing.Fixed(SCORE)
+    ).binned(32),
 }
 
 
@@ -194,9 +206,14 @@ def result_of(name: str) -> Any:
 
 
 @cache
-def said_by(law: dm.MetricDistribution) -> list[Any]:
-    t = law.mean() + np.array([-1.0, 0.0, 1.0]) * law.std()
-    return [type(law).__name__, law.to_dict(), law.cdf(t).tolist(), law.given_defined]
+def said_by(distribution: dm.MetricDistribution) -> list[Any]:
+    t = distribution.mean() + np.array([-1.0, 0.0, 1.0]) * distribution.std()
+    return [
+        type(distribution).__name__,
+        distribution.to_dict(),
+        distribution.cdf(t).tolist(),
+        distribution.given_defined,
+    ]
 
 
 def plain(thing: Any) -> Any:
@@ -208,7 +225,7 @@ def plain(thing: Any) -> Any:
     if isinstance(thing, Certificate):  # stored it is its bound, and what it says of single places is not kept
         return thing.to_dict()
     if isinstance(thing, dm.EvaluationSet):
-        return [thing.counts(), thing.threshold, thing.pos_label, thing.buckets, plain(thing.cells.arrays())]
+        return [thing.counts(), thing.threshold, thing.pos_label, thing.score_bins, plain(thing.cells.arrays())]
     if isinstance(thing, Mapping) and not dataclasses.is_dataclass(thing):
         return {str(key): plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):
@@ -270,7 +287,7 @@ def test_a_copy_of_a_setting_says_what_the_setting_says(name, way):
     np.testing.assert_equal(plain(way(SETTINGS[name])), plain(SETTINGS[name]))
 
 
-@pytest.mark.parametrize("kind", [LabelModel, Method, Mechanism, Calibrator])
+@pytest.mark.parametrize("kind", [Mechanism, Method, Mask, Calibrator])
 def test_there_is_an_example_of_every_setting(kind):
     there = {c for c in classes() if issubclass(c, kind) and not inspect.isabstract(c)}
     private = {c for c in there if c.__name__.startswith("_")}
@@ -287,19 +304,17 @@ def test_there_is_an_example_of_every_result():
     left = {c for c in there if not inspect.isabstract(c) and not any(issubclass(kind, c) for kind in kinds)}
     assert {c.__name__ for c in left} == set()
     public = [getattr(dm, name) for name in dm.__all__ if inspect.isclass(getattr(dm, name))]
-    made = [c for c in public if not issubclass(c, (Exception, dm.Metric)) and not inspect.isabstract(c)]
+    made = [c for c in public if not issubclass(c, (Exception, dm.metrics.Metric)) and not inspect.isabstract(c)]
     assert {c.__name__ for c in made if c not in kinds} == set()
     # Records that results hold or return: every public dataclass of the packages that make results.
     where = (
         "verification",
         "backtesting",
-        "threshold_curves",
+        "curves",
         "diagnosis",
         "monitoring",
-        "noise",
-        "paper_bounds",
+        "paper",
         "certificate",
-        "distribution",
     )
     records = [
         c
@@ -329,30 +344,36 @@ def test_what_was_found_out_since_is_not_stored(name):
     fresh = pickle.dumps(copy.deepcopy(result_of(name)))
     result = pickle.loads(fresh)
     evaluation = result.total if isinstance(result, dm.GroupedEvaluation) else result
-    str(result), evaluation.nodes.on_all_cells, evaluation.nodes.rows, evaluation.data.counts()
-    for law in evaluation.values():
-        law.cdf(0.5), law.ppf(0.5), law.certificate
+    str(result), evaluation.posterior.on_all_cells, evaluation.posterior.rows, evaluation.data.counts()
+    for distribution in evaluation.values():
+        distribution.cdf(0.5), distribution.ppf(0.5), distribution.certificate
     assert len(pickle.dumps(result)) <= len(fresh) + 200
 
 
 def test_a_copy_of_a_law_keeps_what_is_proven_at_single_places():
-    law = result_of("Mixture")
-    again = copy.deepcopy(law)
-    t = law.ppf([0.01, 0.3, 0.9])
-    np.testing.assert_array_equal(again.certificate.bound_at(t), law.certificate.bound_at(t))
-    assert again.interval(0.9, certified=True) == law.interval(0.9, certified=True)
+    distribution = result_of("Mixture")
+    again = copy.deepcopy(distribution)
+    t = distribution.ppf([0.01, 0.3, 0.9])
+    np.testing.assert_array_equal(again.certificate.bound_at(t), distribution.certificate.bound_at(t))
+    assert again.interval(0.9, certified=True) == distribution.interval(0.9, certified=True)
 
 
 def test_a_deep_copy_shares_no_numbers_with_its_original():
-    law = result_of("Discrete")
-    again = copy.deepcopy(law)
+    distribution = result_of("Discrete")
+    again = copy.deepcopy(distribution)
     again.atoms[:] = 7.0
-    assert law.support().high <= 1.0
-    assert (law.atoms <= 1.0).all()
+    assert distribution.support().high <= 1.0
+    assert (distribution.atoms <= 1.0).all()
 
 
 def test_every_metric_is_sent_to_other_processes():
-    told: Any = {"metrics": METRICS, "label_models": "half", "methods": methods.Auto(200), "n_repeats": 2, "rng": 0}
+    told: Any = {
+        "metrics": METRICS,
+        "missingness": missing.Fixed(0.5),
+        "methods": methods.Auto(200),
+        "n_repeats": 2,
+        "rng": 0,
+    }
     several, one = (dm.backtest(TRUTH[:60], SCORE[:60], n_jobs=jobs, **told) for jobs in (2, 1))
     # The last digit of a sum hangs on where its numbers lie in memory.
     assert rounded(several.to_dict()) == rounded(one.to_dict())
@@ -372,5 +393,5 @@ def test_a_metric_defined_on_the_fly_is_refused_by_other_processes():
 
 def test_an_evaluation_of_a_metric_defined_on_the_fly_can_be_copied():
     own = dm.metrics.ConfusionMetric(name="own", formula=lambda tp, fp, fn, tn: tp / (tp + fp))
-    result = dm.evaluate(Y, SCORE, metrics=own, label_model="half")
+    result = dm.evaluate(Y, SCORE, metrics=own, missingness=dm.missing.Fixed(0.5))
     assert copy.deepcopy(result).to_dict() == result.to_dict()

@@ -15,8 +15,9 @@ import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames import ColumnNames, count_cells
-from darkmetrics.label_models import LabelModel
+from darkmetrics.missing import Mechanism
 from darkmetrics.posterior import Posterior
+from row_values import build_set
 
 # Every registered metric, of families an example.
 METRICS = [
@@ -77,9 +78,9 @@ def counted_from(arguments: dict[str, Any], stratum: Any, threshold: float = 0.5
 @pytest.mark.parametrize("given", [False, True])
 def test_cells_are_the_rows_counted_by_stratum(weighted, given):
     arguments, number = rows(1, weighted=weighted, given=given), strata(1, 40)
-    data = EvaluationSet(**arguments, strata=number)
+    data = build_set(strata=number, **arguments)
     assert counted(data) == counted_from(arguments, number)
-    assert data.counts() == EvaluationSet(**arguments).counts()
+    assert data.counts() == build_set(**arguments).counts()
 
 
 # ------------------------------------------------------------------------------------------------- metrics ignore them
@@ -91,58 +92,61 @@ def test_strata_change_the_law_of_no_metric(seed, model):
     kind = {"weighted": bool(seed % 2), "given": seed % 3 == 2, "chances": model == "given"}
     arguments = rows(seed, n=24 if seed < 3 else 150, **kind)
     plain, split = (
-        EvaluationSet(**arguments),
-        EvaluationSet(**arguments, strata=strata(seed, arguments["y_score"].size)),
+        build_set(**arguments),
+        build_set(strata=strata(seed, arguments["y_score"].size), **arguments),
     )
     assert split.cells.score.size > plain.cells.score.size
-    how: dict[str, Any] = {"label_model": model} if model in ("given", "half") else {"missingness": model}
+    mechanism = {"given": dm.missing.Fixed(), "half": dm.missing.Fixed(0.5)}.get(model, model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of 0/0, of reasons that differ: the same for both
-        one, two = (dm.evaluate(data, metrics=METRICS, rng=0, **how) for data in (plain, split))
-    for name, law in one.items():
+        one, two = (dm.evaluate(data, metrics=METRICS, rng=0, missingness=mechanism) for data in (plain, split))
+    for name, distribution in one.items():
         other = two[name]
-        assert other.method == law.method, name
+        assert other.method == distribution.method, name
         numbers = [
-            [*(x.support()), x.undefined, *([x.mean(), x.std()] if x.undefined < 1.0 else [])] for x in (law, other)
+            [*(x.support()), x.undefined, *([x.mean(), x.std()] if x.undefined < 1.0 else [])]
+            for x in (distribution, other)
         ]
         np.testing.assert_allclose(numbers[1], numbers[0], rtol=1e-12, atol=1e-12, err_msg=name)
-        if law.undefined < 1.0:
+        if distribution.undefined < 1.0:
             # Between atoms, where rounding in the place of an atom does not count.
-            t = law.ppf(np.linspace(0.05, 0.95, 7)) + 1e-9
-            np.testing.assert_allclose(other.cdf(t), law.cdf(t), rtol=0.0, atol=1e-12, err_msg=name)
-        np.testing.assert_allclose(two.labelled_only[name], one.labelled_only[name], rtol=1e-12, err_msg=name)
+            t = distribution.ppf(np.linspace(0.05, 0.95, 7)) + 1e-9
+            np.testing.assert_allclose(other.cdf(t), distribution.cdf(t), rtol=0.0, atol=1e-12, err_msg=name)
+        np.testing.assert_allclose(two.labeled_only[name], one.labeled_only[name], rtol=1e-12, err_msg=name)
 
 
 def test_rows_of_one_score_in_different_strata_are_ties():
-    data = EvaluationSet([1, 0, 1, 0, None], [0.5] * 5, strata=[1, 2, 3, 4, 5])
-    law = dm.evaluate(data, metrics="roc_auc", label_model=0.5)["roc_auc"]
-    assert law.support() == (0.5, 0.5)
+    data = EvaluationSet([1, 0, 1, 0, None], [0.5] * 5, missingness=dm.missing.Unknown(strata=[1, 2, 3, 4, 5]))
+    distribution = dm.evaluate(data, metrics="roc_auc", missingness=dm.missing.Fixed(0.5))["roc_auc"]
+    assert distribution.support() == (0.5, 0.5)
 
 
 def test_buckets_hold_all_strata_of_a_score():
     arguments, number = rows(3, n=200), strata(3, 200)
-    plain, split = (EvaluationSet(**arguments, **more).coarsened(16) for more in ({}, {"strata": number}))
+    plain, split = (build_set(**arguments, **more).binned(16) for more in ({}, {"strata": number}))
     assert plain.cells.tie_ends[0].tolist() == split.cells.tie_ends[0].tolist()
-    laws = [dm.evaluate(data, metrics=["roc_auc", "brier"], label_model=0.3) for data in (plain, split)]
+    distributions = [
+        dm.evaluate(data, metrics=["roc_auc", "brier"], missingness=dm.missing.Fixed(0.3)) for data in (plain, split)
+    ]
     for name in ("roc_auc", "brier"):
-        assert laws[1][name].mean() == pytest.approx(laws[0][name].mean(), rel=1e-12)
-        assert laws[1][name].std() == pytest.approx(laws[0][name].std(), rel=1e-12)
+        assert distributions[1][name].mean() == pytest.approx(distributions[0][name].mean(), rel=1e-12)
+        assert distributions[1][name].std() == pytest.approx(distributions[0][name].std(), rel=1e-12)
 
 
 # -------------------------------------------------------------------------------------------- label models may use them
 
 
 @dataclass(frozen=True)
-class ByStratum(LabelModel):
+class ByStratum(Mechanism):
     """A share of positives for each stratum, looked up."""
 
     share: dict[int, float]
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         assert data.cells.stratum is not None
         return Posterior.single(np.array([self.share[int(s)] for s in data.cells.stratum[data.missing_cells]]))
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return "Assumed: a share for each stratum."
 
 
@@ -160,8 +164,8 @@ def test_law_of_a_model_that_tells_strata_apart_equals_brute_force(metric):
     score = np.array([0.9, 0.7, 0.7, 0.7, 0.7, 0.3, 0.3, 0.3])
     number = np.array([0, 0, 0, 1, 1, 0, 1, 1])
     share = {0: 0.2, 1: 0.9}
-    data = EvaluationSet(y, score, strata=number)
-    law = dm.evaluate(data, metrics=metric, label_model=ByStratum(share))[metric]
+    data = EvaluationSet(y, score, missingness=dm.missing.Unknown(strata=number))
+    distribution = dm.evaluate(data, metrics=metric, missingness=ByStratum(share))[metric]
     gaps = np.flatnonzero(np.isnan(y))
     mean = 0.0
     for labels in itertools.product([0, 1], repeat=gaps.size):
@@ -169,7 +173,7 @@ def test_law_of_a_model_that_tells_strata_apart_equals_brute_force(metric):
         full[gaps] = labels
         p = np.array([share[int(s)] for s in number[gaps]])
         mean += float(np.prod(np.where(labels, p, 1.0 - p))) * BY_SKLEARN[metric](full, score)
-    assert law.mean() == pytest.approx(mean, rel=1e-12)
+    assert distribution.mean() == pytest.approx(mean, rel=1e-12)
 
 
 # ------------------------------------------------------------------------------------------------------------- merging
@@ -185,38 +189,38 @@ def parts(seed: int, **kind: bool) -> tuple[list[dict[str, Any]], dict[str, Any]
 @pytest.mark.parametrize("given", [False, True])
 def test_sets_add_up_and_come_apart_stratum_by_stratum(weighted, given):
     each, whole, numbers = parts(10, weighted=weighted, given=given)
-    sets = [EvaluationSet(**one, strata=number) for one, number in zip(each, numbers, strict=True)]
-    total = EvaluationSet.merged(sets)
+    sets = [build_set(strata=number, **one) for one, number in zip(each, numbers, strict=True)]
+    total = EvaluationSet.concat(sets)
     assert counted(total) == counted_from(whole, np.concatenate(numbers))
     assert counted(total - sets[1]) == counted(sets[0] + sets[2])
-    apart = counted(EvaluationSet(**whole, strata=np.concatenate(numbers)))
+    apart = counted(build_set(strata=np.concatenate(numbers), **whole))
     assert counted(sum(sets[1:], sets[0])) == apart
 
 
 def test_buckets_add_up_stratum_by_stratum():
     each, _, numbers = parts(20)
-    fine = [EvaluationSet(**one, strata=number) for one, number in zip(each, numbers, strict=True)]
-    rough = fine[0].coarsened(16) + fine[1] + fine[2]
-    all_at_once = EvaluationSet.merged(fine).coarsened(16)
+    fine = [build_set(strata=number, **one) for one, number in zip(each, numbers, strict=True)]
+    rough = fine[0].binned(16) + fine[1] + fine[2]
+    all_at_once = EvaluationSet.concat(fine).binned(16)
     for name, column in all_at_once.cells.arrays().items():
         found = getattr(rough.cells, name)
         if column is None:
             assert found is None
         else:
             np.testing.assert_allclose(found, column, rtol=1e-15)
-    left = rough - fine[1].coarsened(16)
+    left = rough - fine[1].binned(16)
     for s in range(-2, 3):
         inside = left.cells.stratum == s
         assert int(left.cells.total[inside].sum()) == int((np.concatenate([numbers[0], numbers[2]]) == s).sum())
 
 
 def test_late_labels_go_to_their_stratum():
-    data = EvaluationSet([None, None, 1], [0.7, 0.7, 0.7], strata=[1, 2, 2])
-    later = data.with_labels(EvaluationSet([0], [0.7], strata=[2]))
+    data = EvaluationSet([None, None, 1], [0.7, 0.7, 0.7], missingness=dm.missing.Unknown(strata=[1, 2, 2]))
+    later = data.with_labels(EvaluationSet([0], [0.7], missingness=dm.missing.Unknown(strata=[2])))
     assert counted(later) == {(0.7, True, 1.0, 1, "missing"): 1, (0.7, True, 1.0, 2, "positives"): 1,
                               (0.7, True, 1.0, 2, "negatives"): 1}  # fmt: skip
     with pytest.raises(InputError, match=r"^late: 2 labels for score 0.7 in stratum 1, where 1 is missing"):
-        data.with_labels(EvaluationSet([0, 1], [0.7, 0.7], strata=[1, 1]))
+        data.with_labels(EvaluationSet([0, 1], [0.7, 0.7], missingness=dm.missing.Unknown(strata=[1, 1])))
 
 
 JOINS = {
@@ -225,25 +229,28 @@ JOINS = {
     "a - b": lambda a, b: a - b,
     "b - a": lambda a, b: b - a,
     "with_labels": lambda a, b: a.with_labels(b),
-    "merged": lambda a, b: EvaluationSet.merged([a, a, b]),
+    "merged": lambda a, b: EvaluationSet.concat([a, a, b]),
 }
 
 
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_sets_with_and_without_strata_do_not_mix(join):
     with pytest.raises(InputError, match=r"^strata: one set has them, the other has not\. Give them for both or"):
-        join(EvaluationSet([1, None], [0.9, 0.2], strata=[1, 2]), EvaluationSet([1, None], [0.9, 0.2]))
+        join(
+            EvaluationSet([1, None], [0.9, 0.2], missingness=dm.missing.Unknown(strata=[1, 2])),
+            EvaluationSet([1, None], [0.9, 0.2]),
+        )
 
 
 def test_strata_stay_with_thresholds_and_parts_of_a_set():
     arguments, number = rows(5), strata(5, 40)
-    data = EvaluationSet(**arguments, strata=number)
+    data = build_set(strata=number, **arguments)
     moved = data.with_threshold(0.2)
     assert counted(moved) == counted_from(arguments, number, 0.2)
     known = ~np.isnan(arguments["y_true"])
-    labelled = {k: None if v is None else v[known] for k, v in arguments.items()}
-    assert counted(data.labelled()) == counted_from(labelled, number[known])
-    assert counted(data.unlabelled()) == counted_from({**arguments, "y_true": np.full(40, np.nan)}, number)
+    labeled = {k: None if v is None else v[known] for k, v in arguments.items()}
+    assert counted(data.labeled()) == counted_from(labeled, number[known])
+    assert counted(data.unlabeled()) == counted_from({**arguments, "y_true": np.full(40, np.nan)}, number)
 
 
 # --------------------------------------------------------------------------------------------------------------- input
@@ -262,7 +269,7 @@ def test_strata_stay_with_thresholds_and_parts_of_a_set():
 )
 def test_strata_that_are_no_whole_numbers_are_refused(number, message):
     with pytest.raises(InputError, match=message):
-        EvaluationSet([1, 0], [0.9, 0.2], strata=number)
+        EvaluationSet([1, 0], [0.9, 0.2], missingness=dm.missing.Unknown(strata=number))
 
 
 @pytest.mark.parametrize("lazy", [False, True])
@@ -270,15 +277,15 @@ def test_strata_that_are_no_whole_numbers_are_refused(number, message):
 def test_engines_count_by_stratum(lazy, weighted):
     arguments, number = rows(7, weighted=weighted), strata(7, 40)
     frame: Any = pl.DataFrame({"y": arguments["y_true"], "p": arguments["y_score"], "s": number}, nan_to_null=True)
-    names: dict[str, Any] = {"label": "y", "score": "p", "stratum": "s"}
+    names: dict[str, Any] = {"y_true": "y", "y_score": "p", "missingness": dm.missing.Unknown(strata="s")}
     if weighted:
-        frame, names = frame.with_columns(w=pl.Series(arguments["sample_weight"])), {**names, "weight": "w"}
-    data = EvaluationSet.from_frame(frame.lazy() if lazy else frame, **names)
+        frame, names = frame.with_columns(w=pl.Series(arguments["sample_weight"])), {**names, "sample_weight": "w"}
+    data = EvaluationSet(data=frame.lazy() if lazy else frame, **names)
     assert counted(data) == counted_from(arguments, number)
-    expected = EvaluationSet(**arguments, strata=number)
+    expected = build_set(strata=number, **arguments)
     for name, column in expected.cells.arrays().items():
         np.testing.assert_array_equal(getattr(data.cells, name), column)
-    rough, coarse = EvaluationSet.from_frame(frame, **names, buckets=16), expected.coarsened(16)
+    rough, coarse = EvaluationSet(data=frame, score_bins=16, **names), expected.binned(16)
     for name, column in coarse.cells.arrays().items():
         if column is not None:
             np.testing.assert_allclose(getattr(rough.cells, name), column, rtol=1e-14)
@@ -296,15 +303,15 @@ def test_groups_have_their_own_strata():
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ([1, None], r"^stratum column 's': 1 of 2 values is missing \(null or NaN\)\. Strata are whole numbers below"),
-        ([1.0, 0.5], r"^stratum column 's': 1 of 2 values is no whole numbers \(such as 0\.5\)"),
-        (["a", "b"], r"^stratum column 's': 'a' is text"),
+        ([1, None], r"^strata column 's': 1 of 2 values is missing \(null or NaN\)\. Strata are whole numbers below"),
+        ([1.0, 0.5], r"^strata column 's': 1 of 2 values is no whole numbers \(such as 0\.5\)"),
+        (["a", "b"], r"^strata column 's': 'a' is text"),
     ],
 )
 def test_a_column_of_strata_is_checked(number, message):
     frame = pl.LazyFrame({"y": [1, 0], "p": [0.9, 0.2], "s": number})
     with pytest.raises(InputError, match=message):
-        EvaluationSet.from_frame(frame, label="y", score="p", stratum="s")
+        EvaluationSet("y", "p", data=frame, missingness=dm.missing.Unknown(strata="s"))
 
 
 # ------------------------------------------------------------------------------------------------------------- parquet
@@ -313,7 +320,7 @@ def test_a_column_of_strata_is_checked(number, message):
 @pytest.fixture
 def stored(tmp_path):
     arguments = rows(8, weighted=True)
-    data = EvaluationSet(**arguments, strata=strata(8, 40))
+    data = build_set(strata=strata(8, 40), **arguments)
     return data, data.to_parquet(tmp_path / "cells.parquet")
 
 
@@ -322,7 +329,7 @@ def test_strata_are_stored_to_the_last_bit(stored, tmp_path):
     again = EvaluationSet.from_parquet(path)
     for name, column in data.cells.arrays().items():
         np.testing.assert_array_equal(getattr(again.cells, name), column)
-    rough = data.coarsened(16)
+    rough = data.binned(16)
     assert counted(EvaluationSet.from_parquet(rough.to_parquet(tmp_path / "rough.parquet"))) == counted(rough)
 
 

@@ -132,7 +132,13 @@ def test_nothing_in_a_text_is_a_sign_of_markdown(text):
 def test_one_row_is_a_row_wherever_rows_are_counted():
     one, other = (dm.evaluate([1], [score], metrics="accuracy") for score in (0.7, 0.2))
     found = dm.compare([1], {"a": [0.7], "b": [0.2]}, metrics="accuracy")
-    said: list[Any] = [one, one.data, found, dm.change(one, other), dm.bounds([1], [0.7], metrics="accuracy")]
+    said: list[Any] = [
+        one,
+        one.data,
+        found,
+        dm.compare_evaluations(one, other),
+        dm.bounds([1], [0.7], metrics="accuracy"),
+    ]
     for thing in said:
         for text in (repr(thing), str(thing)):
             assert "1 rows" not in text

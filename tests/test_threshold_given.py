@@ -17,20 +17,20 @@ FRAME = pd.DataFrame({"y": Y, "p": SCORE, "d": PRED, "k": ["a", "b"] * 4})
 
 # Every way to ask about a set that was decided at 0.3.
 OF_A_SET = {
-    "evaluate": lambda data, **said: dm.evaluate(data, label_model="half", **said),
+    "evaluate": lambda data, **said: dm.evaluate(data, missingness=dm.missing.Fixed(0.5), **said),
     "diagnose": dm.diagnose,
 }
 # Every way to give decisions beside a threshold.
 DECIDED = {
-    "evaluate": lambda **said: dm.evaluate(Y, SCORE, y_pred=PRED, label_model="half", **said),
+    "evaluate": lambda **said: dm.evaluate(Y, SCORE, y_pred=PRED, missingness=dm.missing.Fixed(0.5), **said),
     "diagnose": lambda **said: dm.diagnose(Y, SCORE, y_pred=PRED, **said),
     "EvaluationSet": lambda **said: dm.EvaluationSet(Y, SCORE, y_pred=PRED, **said),
-    "from_frame": lambda **said: dm.EvaluationSet.from_frame(FRAME, label="y", score="p", decision="d", **said),
-    "evaluate_frame": lambda **said: dm.evaluate_frame(
-        FRAME, label="y", score="p", decision="d", label_model="half", **said
+    "EvaluationSet of a table": lambda **said: dm.EvaluationSet("y", "p", data=FRAME, y_pred="d", **said),
+    "evaluate a table": lambda **said: dm.evaluate(
+        "y", "p", data=FRAME, y_pred="d", missingness=dm.missing.Fixed(0.5), **said
     ),
     "evaluate_by": lambda **said: dm.evaluate_by(
-        FRAME, "k", label="y", score="p", decision="d", label_model="half", **said
+        "y", "p", data=FRAME, by="k", y_pred="d", missingness=dm.missing.Fixed(0.5), **said
     ),
 }
 
@@ -42,8 +42,8 @@ def test_a_threshold_other_than_that_of_the_set_is_refused(ask, threshold):
     with pytest.raises(InputError) as caught:
         ask(data, threshold=threshold)
     assert str(caught.value) == (
-        f"threshold: {float(threshold)!r}, but the EvaluationSet was decided at 0.3. Leave it out, or move the set "
-        f"with .with_threshold({float(threshold)!r})."
+        f"threshold: {float(threshold)!r}, but the EvaluationSet has 0.3. Leave it out, or move the set with "
+        f".with_threshold({float(threshold)!r})."
     )
 
 
@@ -58,7 +58,7 @@ def test_the_threshold_of_the_set_may_be_said_again(ask, own):
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_a_set_with_given_decisions_is_refused(ask, threshold):
     with pytest.raises(
-        InputError, match=rf"^threshold: {threshold}, but the decisions of the EvaluationSet were given"
+        InputError, match=rf"^threshold: {threshold}, but the predictions of the EvaluationSet were passed"
     ):
         ask(dm.EvaluationSet(Y, SCORE, y_pred=PRED), threshold=threshold)
 
@@ -71,9 +71,7 @@ def test_a_threshold_that_is_no_number_is_refused_beside_a_set():
 @pytest.mark.parametrize("decide", DECIDED.values(), ids=DECIDED)
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_given_decisions_is_refused(decide, threshold):
-    with pytest.raises(
-        InputError, match=rf"^threshold: {threshold}, but (y_pred|decision) already gives the decisions"
-    ):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but y_pred already gives the"):
         decide(threshold=threshold)
 
 
@@ -86,12 +84,10 @@ def test_given_decisions_need_no_threshold(decide):
     "function",
     [
         dm.evaluate,
-        dm.evaluate_frame,
         dm.evaluate_by,
         dm.diagnose,
         dm.backtest,
         dm.EvaluationSet,
-        dm.EvaluationSet.from_frame,
     ],
 )
 def test_no_number_stands_for_a_threshold_that_was_not_given(function):
@@ -100,39 +96,39 @@ def test_no_number_stands_for_a_threshold_that_was_not_given(function):
 
 def test_without_a_threshold_rows_are_decided_at_one_half():
     assert dm.EvaluationSet(Y, SCORE).threshold == 0.5
-    assert dm.EvaluationSet.from_frame(FRAME, label="y", score="p").threshold == 0.5
-    assert dm.evaluate_by(FRAME, "k", label="y", score="p", label_model="half").total.data.threshold == 0.5
+    assert dm.EvaluationSet("y", "p", data=FRAME).threshold == 0.5
+    assert dm.evaluate_by("y", "p", data=FRAME, by="k", missingness=dm.missing.Fixed(0.5)).total.data.threshold == 0.5
 
 
 def test_a_backtest_decides_at_one_half_unless_told():
     rng = np.random.default_rng(0)
     score = rng.random(80)
     y = (rng.random(80) < score).astype(float)
-    told: Any = {"label_models": "half", "metrics": "recall", "n_repeats": 3, "rng": 1}
+    told: Any = {"missingness": dm.missing.Fixed(0.5), "metrics": "recall", "n_repeats": 3, "rng": 1}
     plain = dm.backtest(y, score, **told).to_dict()
     assert plain == dm.backtest(y, score, threshold=0.5, **told).to_dict()
     assert plain != dm.backtest(y, score, threshold=0.3, **told).to_dict()
 
 
 def test_the_code_in_a_report_has_the_threshold_that_was_said():
-    assert "threshold" not in dm.evaluate(Y, SCORE, label_model="half").arguments
-    assert dm.evaluate(Y, SCORE, label_model="half", threshold=0.5).arguments["threshold"] == "0.5"
+    assert "threshold" not in dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(0.5)).arguments
+    assert dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(0.5), threshold=0.5).arguments["threshold"] == "0.5"
 
 
 def test_the_label_that_is_positive_in_the_set_may_be_said_again():
     data = dm.EvaluationSet(["y", "n", None], [0.9, 0.1, 0.6], pos_label="y")
-    assert dm.evaluate(data, label_model="half", pos_label="y").data is data
+    assert dm.evaluate(data, missingness=dm.missing.Fixed(0.5), pos_label="y").data is data
 
 
 def test_scores_that_are_no_probabilities_are_told_of_the_threshold_that_was_made_for_these():
     percent = [100 * p for p in SCORE]
     told = "Decided positive from a score of 0.5 on, which 8 of 8 rows reach. Scores go from 10 to 90"
     with pytest.warns(UserWarning, match="no threshold was passed"):
-        assert told in str(dm.evaluate(Y, percent, label_model="half", metrics="recall"))
+        assert told in str(dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="recall"))
     for other in (
-        dm.evaluate(Y, percent, label_model="half", metrics="recall", threshold=40),
-        dm.evaluate(Y, percent, label_model="half", metrics="recall", y_pred=PRED),
-        dm.evaluate(Y, percent, label_model="half", metrics="roc_auc"),
-        dm.evaluate(Y, SCORE, label_model="half", metrics="recall"),
+        dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="recall", threshold=40),
+        dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="recall", y_pred=PRED),
+        dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="roc_auc"),
+        dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(0.5), metrics="recall"),
     ):
         assert "Decided positive" not in str(other)

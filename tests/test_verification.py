@@ -3,7 +3,6 @@
 import itertools
 import json
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics._kernels.hypothesis_tests import TILTS, Capital, least_log_capital, log_moments
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 
 WEIGHT = np.array([0.5, 0.3, 0.2])
 P = np.array([[0.2, 0.5, 0.7, 0.9, 0.3, 0.6], [0.4, 0.4, 0.5, 0.8, 0.1, 0.2], [0.05, 0.9, 0.6, 0.5, 0.5, 0.5]])
@@ -138,15 +137,17 @@ def test_metrics_are_known_once_no_missing_label_can_move_them():
 
 def test_expected_positives_equal_those_of_given_probabilities():
     p = [0.2, 0.6, 0.9]
-    before = dm.evaluate([1, 0, None, None, None], [0.9, 0.1, 0.3, 0.6, 0.8], label_model=p, metrics="accuracy")
+    before = dm.evaluate(
+        [1, 0, None, None, None], [0.9, 0.1, 0.3, 0.6, 0.8], missingness=dm.missing.Fixed(p), metrics="accuracy"
+    )
     data = before.data
-    late = dm.EvaluationSet([0, 1, 1], [0.3, 0.6, 0.8], probability=p)
+    late = dm.EvaluationSet([0, 1, 1], [0.3, 0.6, 0.8], missingness=dm.missing.Fixed(p))
     found = dm.verify(before, late, arrival="alike")
-    law = [
+    distribution = [
         sum(np.prod(np.where(y, p, 1 - np.array(p))) for y in itertools.product([0, 1], repeat=3) if sum(y) <= k)
         for k in range(4)
     ]
-    assert tuple(found.expected_positives) == tuple(float(np.argmax(np.array(law) >= q)) for q in (0.05, 0.95))
+    assert tuple(found.expected_positives) == tuple(float(np.argmax(np.array(distribution) >= q)) for q in (0.05, 0.95))
     assert data.n_missing == found.n_missing == 3
 
 
@@ -158,8 +159,8 @@ def test_odds_of_late_labels_follow_from_the_hazards():
     age = rng.integers(0, 60, n)
     delay = np.floor(np.where(y, rng.exponential(30, n), rng.exponential(8, n)))
     gone = delay > age
-    data = dm.EvaluationSet(np.where(gone, np.nan, y), score, age=age)
-    fitted = LateLabels().fit(data)
+    data = dm.EvaluationSet(np.where(gone, np.nan, y), score, missingness=dm.missing.Delayed(age=age))
+    fitted = Delayed().fit(data)
     cells = data.missing_cells[:40]
     odds, known = fitted.arrival_log_odds(data, cells, 2.0, 5.0)
     grid, table, draw = fitted.grid, fitted.grid.table(data, fine=True), 7
@@ -240,8 +241,8 @@ def test_nothing_has_come_yet():
 
 
 def verify_probabilities(p, labels, arrival=None):
-    before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=p, metrics="accuracy")
-    return dm.verify(before, dm.EvaluationSet(labels, [0.8, 0.3], probability=p), arrival=arrival)
+    before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], missingness=dm.missing.Fixed(p), metrics="accuracy")
+    return dm.verify(before, dm.EvaluationSet(labels, [0.8, 0.3], missingness=dm.missing.Fixed(p)), arrival=arrival)
 
 
 @pytest.mark.parametrize("arrival", ["alike", "any"])
@@ -278,8 +279,13 @@ def test_capital_drops_only_the_nodes_that_the_labels_contradict():
 
 
 def test_infinite_e_value_is_printed_stored_and_plotted():
-    before = dm.evaluate([1, 0, None, None], [0.9, 0.1, 0.8, 0.3], label_model=[0.5, 0.0], metrics="accuracy")
-    sets = {day: dm.EvaluationSet([1], [s], probability=[p]) for day, s, p in ((1, 0.8, 0.5), (2, 0.3, 0.0))}
+    before = dm.evaluate(
+        [1, 0, None, None], [0.9, 0.1, 0.8, 0.3], missingness=dm.missing.Fixed([0.5, 0.0]), metrics="accuracy"
+    )
+    sets = {
+        day: dm.EvaluationSet([1], [s], missingness=dm.missing.Fixed([p]))
+        for day, s, p in ((1, 0.8, 0.5), (2, 0.3, 0.0))
+    }
     result = dm.verify(before, sets, arrival="alike")
     assert np.isfinite(result.e_values).tolist() == [True, False]
     assert repr(result) == "<Verification with 2 labels: e-value infinite, rejected>"
@@ -313,7 +319,7 @@ def test_infinite_e_value_is_printed_stored_and_plotted():
 )
 def test_mistakes_are_named(change, message):
     before = dm.evaluate(
-        [1, 0, 1, 0, None, None], [0.9, 0.2, 0.6, 0.4, 0.7, 0.5], label_model="half", metrics="accuracy"
+        [1, 0, 1, 0, None, None], [0.9, 0.2, 0.6, 0.4, 0.7, 0.5], missingness=dm.missing.Fixed(0.5), metrics="accuracy"
     )
     given = {"before": before, "after": [1], "y_score": [0.7]} | change
     with pytest.raises(dm.InputError) as error:
@@ -326,7 +332,9 @@ def test_late_labels_must_say_when_they_came():
     age = rng.integers(0, 60, y.size)
     delay = np.floor(rng.exponential(20, y.size))
     missing = delay > age
-    before = dm.evaluate(np.where(missing, np.nan, y), score, age=age, metrics="accuracy")
+    before = dm.evaluate(
+        np.where(missing, np.nan, y), score, missingness=dm.missing.Delayed(age=age), metrics="accuracy"
+    )
     came = missing & (delay <= age + 10)
     with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, so say when"):
         dm.verify(before, y[came], score[came], age=age[came])
@@ -349,7 +357,8 @@ def dated(n=1500, *, hours=False):
     return pd.DataFrame({"y": np.where(known, truth, np.nan), "p": score, "scored": scored, "came": came.where(known)})
 
 
-DATED: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
+def dated_at(as_of: str) -> dm.missing.Delayed:
+    return dm.missing.Delayed(scored_at="scored", labeled_at="came", as_of=as_of)
 
 
 @cache
@@ -358,7 +367,7 @@ def evaluated_on(as_of="2026-07-01", *, hours=False):
     rows = dated(hours=hours)
     if hours:
         rows = rows[rows.scored <= pd.Timestamp("2026-07-02" if as_of == "2026-07-01" else as_of)]
-    return rows, dm.evaluate_frame(rows, **DATED, as_of=as_of, threshold=0.3, metrics="recall")
+    return rows, dm.evaluate("y", "p", data=rows, missingness=dated_at(as_of), threshold=0.3, metrics="recall")
 
 
 @pytest.mark.parametrize(("hours", "as_of"), [(False, "2026-07-01"), (True, "2026-07-01"), (True, "2026-07-01T12:00")])
@@ -376,7 +385,7 @@ def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
 
 def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
     rows, before = evaluated_on()
-    later = dm.EvaluationSet.from_frame(rows, **DATED, as_of="2026-07-20", threshold=0.3)
+    later = dm.EvaluationSet("y", "p", data=rows, missingness=dated_at("2026-07-20"), threshold=0.3)
     with pytest.raises(dm.InputError, match=r"ages of a later as_of have moved on: give labels and scores as arrays"):
         dm.verify(before, later)
 
@@ -422,7 +431,9 @@ def test_dates_need_an_evaluation_that_knows_its_day():
     rows = dated()
     age = pd.Timestamp("2026-07-01") - rows.scored
     known = rows.came <= "2026-07-01"
-    before = dm.evaluate(rows.y.where(known), rows.p, age=age, threshold=0.3, metrics="recall")
+    before = dm.evaluate(
+        rows.y.where(known), rows.p, missingness=dm.missing.Delayed(age=age), threshold=0.3, metrics="recall"
+    )
     new = rows[~known & rows.y.notna()]
     with pytest.raises(dm.InputError, match=r"^age: "):
         dm.verify(before, new.y, new.p, age=new.scored, time=new.came)
@@ -432,7 +443,9 @@ def test_dates_need_an_evaluation_that_knows_its_day():
 
 @pytest.mark.parametrize("labels", [["yes", "no"], ["no"]])
 def test_labels_written_otherwise_are_refused_without_contradiction(labels):
-    before = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model=[0.6, 0.3], metrics="accuracy")
+    before = dm.evaluate(
+        [1, 0, None, None], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6, 0.3]), metrics="accuracy"
+    )
     with pytest.raises(
         dm.InputError, match=r"^after: labels are .*'no'.*, but 1 was positive .* as they were written then"
     ):

@@ -27,34 +27,40 @@ def without_positives(missing=24, seed=0):
 @pytest.mark.parametrize("metric", WITHOUT_POSITIVES)
 def test_chance_of_0_over_0_is_that_of_no_positive(metric, missing):
     y, score, weight, p = without_positives(missing)
-    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, rng=0)[metric]
+    distribution = dm.evaluate(y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(p), rng=0)[
+        metric
+    ]
     # A sampled law has it to within its draws: four standard deviations of 10,000.
-    assert law.undefined == pytest.approx(0.95**missing, rel=1e-9 if law.method != "monte carlo" else 0.31)
+    assert distribution.undefined == pytest.approx(
+        0.95**missing, rel=1e-9 if distribution.method != "monte carlo" else 0.31
+    )
 
 
 @pytest.mark.parametrize("metric", ["recall", "fnr", "predicted_to_actual"])
 def test_gaussian_has_the_chance_of_0_over_0_too(metric):
     y, score, weight, p = without_positives()
-    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, method="gaussian")[metric]
-    assert law.undefined == pytest.approx(0.95**24, rel=1e-9)
+    distribution = dm.evaluate(
+        y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(p), method="gaussian"
+    )[metric]
+    assert distribution.undefined == pytest.approx(0.95**24, rel=1e-9)
 
 
 def test_chance_of_0_over_0_with_several_nodes_is_their_mean():
     y, score, weight, p = without_positives()
     data = dm.EvaluationSet(y, score, sample_weight=weight)
-    nodes = Posterior(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
+    posterior = Posterior(np.array([0.25, 0.75]), np.array([p, 2.0 * p]))
     functional = dm.metrics.metrics_from("recall")[0].bind(data, np.nan)
-    law = next(Auto().distributions([functional], nodes))
-    assert law.undefined == pytest.approx(0.25 * 0.95**24 + 0.75 * 0.9**24, rel=1e-9)
+    distribution = next(Auto().distributions([functional], posterior))
+    assert distribution.undefined == pytest.approx(0.25 * 0.95**24 + 0.75 * 0.9**24, rel=1e-9)
 
 
 @pytest.mark.parametrize("zero_division", [0, 1, np.nan])
 @pytest.mark.parametrize("metric", ["recall", "fnr", "mcc"])
 def test_law_beside_0_over_0_is_that_of_drawn_labels(metric, zero_division):
     y, score, weight, p = without_positives()
-    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, zero_division=zero_division)[
-        metric
-    ]
+    distribution = dm.evaluate(
+        y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(p), zero_division=zero_division
+    )[metric]
     rng = np.random.default_rng(1)
     labels = rng.random((200_000, p.size)) < p
     flagged = score[: p.size] >= 0.5
@@ -72,13 +78,13 @@ def test_law_beside_0_over_0_is_that_of_drawn_labels(metric, zero_division):
     for t in np.quantile(values, [0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98]):
         # Atoms of a near exact law may be moved by a step of its lattice, a thousandth of the range.
         below, above = (np.searchsorted(values, t + d, side="right") / values.size for d in (-4e-3, 4e-3))
-        assert below - slack - 0.003 <= law.cdf(t) <= above + slack + 0.003
+        assert below - slack - 0.003 <= distribution.cdf(t) <= above + slack + 0.003
 
 
 @pytest.mark.parametrize("metric", WITHOUT_POSITIVES)
 def test_law_beside_0_over_0_prints(metric):
     y, score, weight, p = without_positives()
-    result = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p)
+    result = dm.evaluate(y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(p))
     low, high = result[metric].interval()
     assert np.isfinite([low, high, result[metric].mean()]).all()
     assert metric in str(result)
@@ -95,7 +101,9 @@ def test_a_group_without_positives_does_not_end_evaluate_by():
         "g": ["a"] * y.size + ["b"] * 200,
     }
     table = pytest.importorskip("polars").DataFrame(frame).with_columns(own=0.05)
-    grouped = dm.evaluate_by(table, label="y", score="p", weight="w", by="g", probability="own", metrics="recall")
+    grouped = dm.evaluate_by(
+        "y", "p", data=table, sample_weight="w", by="g", missingness=dm.missing.Fixed("own"), metrics="recall"
+    )
     assert grouped["a"]["recall"].undefined == pytest.approx(0.95**24, rel=1e-9)
 
 
@@ -118,7 +126,9 @@ def test_small_values_are_told_apart_beside_large_ones(metric, seed):
     m, k = int(rng.integers(3, 8)), int(rng.integers(2, 6))
     y = np.concatenate([np.full(m, np.nan), rng.integers(0, 2, k)])
     score, weight, p = rng.random(m + k), 10.0 ** rng.uniform(0.0, 8.9, m + k), rng.uniform(0.05, 0.95, m)
-    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=p, zero_division=0)[metric]
+    distribution = dm.evaluate(
+        y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(p), zero_division=0
+    )[metric]
     rows = [Fraction(float(w)) for w in weight]
     atoms = []
     for labels in itertools.product([0, 1], repeat=m):
@@ -133,17 +143,21 @@ def test_small_values_are_told_apart_beside_large_ones(metric, seed):
     for (value, _), (following, _), level in zip(atoms[:-1], atoms[1:], total[:-1], strict=True):
         # Where the difference of two values is not lost in the sixteen digits that sums have.
         if following - value > Fraction(1, 10**9) * following:
-            assert law.cdf(float((value + following) / 2)) == pytest.approx(level, abs=1e-9)
+            assert distribution.cdf(float((value + following) / 2)) == pytest.approx(level, abs=1e-9)
 
 
 def test_quantiles_rise_where_values_reach_far():
     rng = np.random.default_rng(3)
     y = np.concatenate([np.full(40, np.nan), np.zeros(20)])
     weight = 10.0 ** rng.uniform(0.0, 8.0, y.size)
-    law = dm.evaluate(
-        y, rng.random(y.size), metrics="predicted_to_actual", sample_weight=weight, label_model=np.full(40, 0.2)
+    distribution = dm.evaluate(
+        y,
+        rng.random(y.size),
+        metrics="predicted_to_actual",
+        sample_weight=weight,
+        missingness=dm.missing.Fixed(np.full(40, 0.2)),
     )["predicted_to_actual"]
-    assert np.all(np.diff(law.ppf([0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])) >= 0.0)
+    assert np.all(np.diff(distribution.ppf([0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99])) >= 0.0)
 
 
 # Enumerated, expanded, and one size for the methods that answer any.
@@ -154,11 +168,13 @@ def test_quantiles_of_0_and_1_are_the_worst_and_best_case(metric, method, rows):
     score = rng.random(rows)
     y = np.where(rng.random(rows) < 0.4, np.nan, rng.random(rows) < score)
     weight = rng.uniform(0.5, 2.0, rows) if metric != "roc_auc" else None
-    law = dm.evaluate(y, score, metrics=metric, label_model=score, method=method, sample_weight=weight, rng=0)[metric]
-    assert law.ppf([0.0, 1.0]).tolist() == list(law.support())
-    inside = law.ppf(np.linspace(0.001, 0.999, 23))
-    assert inside.min() >= law.support()[0]
-    assert inside.max() <= law.support()[1]
+    distribution = dm.evaluate(
+        y, score, metrics=metric, missingness=dm.missing.Fixed(score), method=method, sample_weight=weight, rng=0
+    )[metric]
+    assert distribution.ppf([0.0, 1.0]).tolist() == list(distribution.support())
+    inside = distribution.ppf(np.linspace(0.001, 0.999, 23))
+    assert inside.min() >= distribution.support()[0]
+    assert inside.max() <= distribution.support()[1]
 
 
 def many_weights(rows=1_500, seed=0, weights=None):
@@ -192,13 +208,15 @@ def drawn_confusion(draws=40_000, seed=1):
 )
 def test_law_of_very_many_weights_is_that_of_drawn_labels(metric, formula):
     y, score, weight = many_weights()
-    law = dm.evaluate(y, score, metrics=metric, sample_weight=weight, label_model=score[:-2])[metric]
-    assert type(law).__name__ == "Tabulated"
+    distribution = dm.evaluate(
+        y, score, metrics=metric, sample_weight=weight, missingness=dm.missing.Fixed(score[:-2])
+    )[metric]
+    assert type(distribution).__name__ == "Tabulated"
     values = np.sort(formula(*drawn_confusion()))
     slack = np.sqrt(np.log(2.0 / 1e-6) / (2.0 * values.size))  # by which draws stray (DKW)
-    gap = np.abs(law.cdf(values) - (np.arange(values.size) + 0.5) / values.size).max()
+    gap = np.abs(distribution.cdf(values) - (np.arange(values.size) + 0.5) / values.size).max()
     assert gap <= slack + 0.005
-    assert law.mean() == pytest.approx(values.mean(), abs=5.0 * values.std() / np.sqrt(values.size))
+    assert distribution.mean() == pytest.approx(values.mean(), abs=5.0 * values.std() / np.sqrt(values.size))
 
 
 def test_roc_auc_of_weights_without_a_mean_is_that_of_drawn_labels():
@@ -210,12 +228,12 @@ def test_roc_auc_of_weights_without_a_mean_is_that_of_drawn_labels():
     found = dm.evaluate(y, score, sample_weight=weight, metrics="roc_auc", missingness="by_score", rng=0)
     order = np.argsort(score)
     y, weight, gaps = y[order], weight[order], np.isnan(y[order])
-    nodes = found.nodes.on_all_cells
+    posterior = found.posterior.on_all_cells
     drawn = []
     for _ in range(10):
-        node = rng.choice(nodes.weight.size, 1000, p=nodes.weight)
+        node = rng.choice(posterior.weight.size, 1000, p=posterior.weight)
         labels = np.tile(y, (1000, 1))
-        labels[:, gaps] = rng.random((1000, int(gaps.sum()))) < nodes.probability[node]
+        labels[:, gaps] = rng.random((1000, int(gaps.sum()))) < posterior.probability[node]
         positive, negative = labels * weight, (1.0 - labels) * weight
         pairs = positive.sum(axis=1) * negative.sum(axis=1)
         drawn.append((positive * (np.cumsum(negative, axis=1) - negative)).sum(axis=1) / pairs)
@@ -237,7 +255,7 @@ def test_missing_rows_on_one_side_of_the_threshold_alone(metric, above):
     data = dm.EvaluationSet(y, score, sample_weight=weight)
     functional = dm.metrics.metrics_from(metric)[0].bind(data, np.nan)
     order = np.argsort(score[gaps], kind="stable")
-    law = next(Auto().distributions([functional], Posterior(np.full(64, 1 / 64), chance[:, order])))
+    distribution = next(Auto().distributions([functional], Posterior(np.full(64, 1 / 64), chance[:, order])))
     labels, believed = np.tile(y, (8192, 1)), chance[np.arange(8192) % 64]
     labels[:, gaps] = rng.random(believed.shape) < believed
     p, tp, flagged = labels @ weight, labels @ (weight * (score >= 0.5)), float(weight @ (score >= 0.5))
@@ -249,5 +267,5 @@ def test_missing_rows_on_one_side_of_the_threshold_alone(metric, above):
         "mcc": (tp * (n - fp) - fp * (p - tp)) / np.sqrt(flagged * (total - flagged) * p * n),
     }[metric]
     # Four standard deviations of 8,192 draws.
-    assert law.mean() == pytest.approx(drawn.mean(), abs=4 * drawn.std() / 8192**0.5)
-    assert law.std() == pytest.approx(drawn.std(), rel=4 / (2 * 8192) ** 0.5)
+    assert distribution.mean() == pytest.approx(drawn.mean(), abs=4 * drawn.std() / 8192**0.5)
+    assert distribution.std() == pytest.approx(drawn.std(), rel=4 / (2 * 8192) ** 0.5)

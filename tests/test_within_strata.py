@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 import darkmetrics as dm
-from darkmetrics.label_models import Auto, Calibrated, LabelShift
+from darkmetrics.missing import ByLabel, ByScore, Unknown
 from darkmetrics.missingness.score_table import score_table
 
 
@@ -24,7 +24,7 @@ def test_the_table_counts_each_score_in_each_stratum():
     rng = np.random.default_rng(0)
     score, stratum = rng.integers(0, 9, 500) / 8.0, rng.integers(3, 6, 500)
     y = np.where(rng.random(500) < 0.4, np.nan, rng.integers(0, 2, 500))
-    data = dm.EvaluationSet(y, score, strata=stratum)
+    data = dm.EvaluationSet(y, score, missingness=dm.missing.Unknown(strata=stratum))
     table = score_table(data, by_stratum=True)
     assert table.strata is not None
     assert table.stratum is not None
@@ -44,21 +44,21 @@ def test_many_scores_share_rows_within_a_stratum_alone():
     rng = np.random.default_rng(0)
     score, stratum = rng.random(20_000), rng.integers(0, 3, 20_000)
     y = np.where(rng.random(20_000) < 0.4, np.nan, rng.integers(0, 2, 20_000))
-    table = score_table(dm.EvaluationSet(y, score, strata=stratum), by_stratum=True)
+    table = score_table(dm.EvaluationSet(y, score, missingness=dm.missing.Unknown(strata=stratum)), by_stratum=True)
     assert table.score.size < 3 * 2100
     for k in range(3):
         own = table.stratum == k
         assert table.positives[own].sum() == ((y == 1) & (stratum == k)).sum()
         np.testing.assert_allclose(
-            table.score[own] @ (table.labelled + table.missing)[own], score[stratum == k].sum(), rtol=1e-9
+            table.score[own] @ (table.labeled + table.missing)[own], score[stratum == k].sum(), rtol=1e-9
         )
 
 
-@pytest.mark.parametrize("model", [Auto, Calibrated, LabelShift])
+@pytest.mark.parametrize("model", [Unknown, ByScore, ByLabel])
 def test_one_stratum_is_none(model):
     _, y_true, score, _ = slices(1, n=600)
-    data = dm.EvaluationSet(y_true, score, strata=np.zeros(600))
-    plain, within = (model(strata=s).nodes(data) for s in (False, True))
+    data = dm.EvaluationSet(y_true, score, missingness=dm.missing.Unknown(strata=np.zeros(600)))
+    plain, within = (model(strata=s).posterior(data) for s in (False, True))
     np.testing.assert_array_equal(plain.weight, within.weight)
     np.testing.assert_array_equal(plain.on_all_cells.probability, within.on_all_cells.probability)
 
@@ -68,9 +68,9 @@ def test_a_level_in_each_stratum_is_found():
     score, stratum = rng.beta(2, 2, 30_000), rng.integers(0, 2, 30_000)
     y = rng.random(30_000) < expit(logit(score) + np.where(stratum == 0, -0.7, 0.7))
     gone = rng.random(30_000) < 0.3
-    data = dm.EvaluationSet(np.where(gone, np.nan, y), score, strata=stratum)
-    nodes = Calibrated(strata=True).nodes(data)
-    mean = nodes.weight @ nodes.on_all_cells.probability
+    data = dm.EvaluationSet(np.where(gone, np.nan, y), score, missingness=dm.missing.Unknown(strata=stratum))
+    posterior = ByScore(strata=True).posterior(data)
+    mean = posterior.weight @ posterior.on_all_cells.probability
     assert data.cells.stratum is not None
     for k in range(2):
         own = data.cells.stratum[data.missing_cells] == k
@@ -85,7 +85,7 @@ def test_by_label_within_slices_holds_where_pooled_it_does_not():
         y, y_true, score, stratum = slices(seed)
         truth = dm.evaluate(y, score, metrics=names)
         for told, strata in (("pooled", None), ("within", stratum)):
-            found = dm.evaluate(y_true, score, missingness="by_label", metrics=names, strata=strata)
+            found = dm.evaluate(y_true, score, missingness=dm.missing.ByLabel(strata=strata), metrics=names)
             hits[told] += sum(found[m].interval()[0] <= truth[m].mean() <= found[m].interval()[1] for m in names)
     assert hits["within"] >= 48  # of 60
     assert hits["pooled"] <= 24
@@ -100,8 +100,10 @@ def test_by_score_within_strata_holds_where_pooled_it_does_not():
         y_true = np.where(rng.random(2000) < np.array([0.1, 0.4, 0.8])[stratum], np.nan, y)
         truth = y[score >= 0.5].mean()
         for told, strata in (("pooled", None), ("within", stratum)):
-            law = dm.evaluate(y_true, score, missingness="by_score", metrics="precision", strata=strata)["precision"]
-            hits[told] += law.interval()[0] <= truth <= law.interval()[1]
+            distribution = dm.evaluate(
+                y_true, score, missingness=dm.missing.ByScore(strata=strata), metrics="precision"
+            )["precision"]
+            hits[told] += distribution.interval()[0] <= truth <= distribution.interval()[1]
     assert hits["within"] >= 24
     assert hits["pooled"] <= 6
 
@@ -110,25 +112,23 @@ def test_what_cannot_be_done_is_said():
     _, y_true, score, stratum = slices(3, n=600)
     alone = np.where((stratum == 4) & (y_true == 1), np.nan, y_true)
     with pytest.raises(dm.InputError, match=r"strata: stratum 4 has \d+ missing rows and no positive label"):
-        dm.evaluate(alone, score, missingness="by_label", strata=stratum)
-    dm.evaluate(alone, score, missingness="by_score", strata=stratum, metrics="recall")
+        dm.evaluate(alone, score, missingness=dm.missing.ByLabel(strata=stratum))
+    dm.evaluate(alone, score, missingness=dm.missing.ByScore(strata=stratum), metrics="recall")
     with pytest.raises(dm.InputError, match="strata: 600 different ones"):
-        dm.evaluate(y_true, score, missingness="by_score", strata=np.arange(600))
-    with pytest.raises(dm.InputError, match="strata: Half does not fit within them"):
-        dm.evaluate(y_true, score, label_model="half", strata=stratum)
-    data = dm.EvaluationSet(y_true, score, strata=stratum)
+        dm.evaluate(y_true, score, missingness=dm.missing.ByScore(strata=np.arange(600)))
+    data = dm.EvaluationSet(y_true, score, missingness=dm.missing.Unknown(strata=stratum))
     with pytest.raises(dm.InputError, match="strata: 'isotonic' with uncertainty=True does not fit"):
-        dm.evaluate(data, label_model=Calibrated("isotonic", strata=True))
-    with pytest.raises(dm.InputError, match="strata: none with these rows"):
-        dm.evaluate(y_true, score, label_model=Calibrated(strata=True))
+        dm.evaluate(data, missingness=ByScore("isotonic", strata=True))
+    with pytest.raises(dm.InputError, match="strata: True stands for that of an EvaluationSet"):
+        dm.evaluate(y_true, score, missingness=ByScore(strata=True))
 
 
 def test_tables_and_sets_say_the_same_as_arrays():
     pd = pytest.importorskip("pandas")
     _, y_true, score, stratum = slices(4, n=600)
-    expected = dm.evaluate(y_true, score, missingness="by_score", strata=stratum).to_dict()["metrics"]
+    expected = dm.evaluate(y_true, score, missingness=dm.missing.ByScore(strata=stratum)).to_dict()["metrics"]
     table = pd.DataFrame({"y": y_true, "s": score, "slice": stratum})
-    found = dm.evaluate_frame(table, label="y", score="s", strata="slice", missingness="by_score")
+    found = dm.evaluate("y", "s", data=table, missingness=dm.missing.ByScore(strata="slice"))
     assert found.to_dict()["metrics"] == expected
-    data = dm.EvaluationSet(y_true, score, strata=stratum)
-    assert dm.evaluate(data, missingness="by_score", strata=True).to_dict()["metrics"] == expected
+    data = dm.EvaluationSet(y_true, score, missingness=dm.missing.Unknown(strata=stratum))
+    assert dm.evaluate(data, missingness=dm.missing.ByScore(strata=True)).to_dict()["metrics"] == expected

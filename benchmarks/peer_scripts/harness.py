@@ -71,7 +71,7 @@ def quiet() -> Any:
         yield
 
 
-def labelled_rows(label: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def labeled_rows(label: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels, scores and decisions of the rows whose label is known: what dropping the others leaves."""
     known = ~np.isnan(label)
     return label[known].astype(np.int64), score[known], (score[known] >= THRESHOLD).astype(np.int64)

@@ -1,12 +1,12 @@
-"""confidenceinterval on the labelled rows: formulas (Wilson, Takahashi, DeLong) in place of resampling."""
+"""confidenceinterval on the labeled rows: formulas (Wilson, Takahashi, DeLong) in place of resampling."""
 
 import confidenceinterval as ci
 import numpy as np
-from harness import LEVEL, Answer, labelled_rows, main
+from harness import LEVEL, Answer, labeled_rows, main
 
 
 def estimate(label: np.ndarray, score: np.ndarray, resamples: int) -> Answer:
-    y, s, d = labelled_rows(label, score)
+    y, s, d = labeled_rows(label, score)
     found = {
         "precision": ci.precision_score(y, d, confidence_level=LEVEL, average="binary", method="wilson"),
         "recall": ci.recall_score(y, d, confidence_level=LEVEL, average="binary", method="wilson"),

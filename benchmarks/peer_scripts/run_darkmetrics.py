@@ -14,7 +14,7 @@ def estimate(label: np.ndarray, score: np.ndarray, resamples: int) -> Answer:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.MissingnessWarning)
         result = dm.evaluate(label, score, threshold=THRESHOLD, metrics=list(METRICS), missingness=told)
-    return {name: (law.mean(), *law.interval(LEVEL)) for name, law in result.items()}
+    return {name: (distribution.mean(), *distribution.interval(LEVEL)) for name, distribution in result.items()}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""NannyML's CBPE: labelled rows are its reference, all rows its analysis period, without their labels.
+"""NannyML's CBPE: labeled rows are its reference, all rows its analysis period, without their labels.
 
 Its confidence band is three sampling errors wide; for a 90% interval they are 1.645 here.
 """

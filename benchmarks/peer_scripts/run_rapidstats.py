@@ -1,13 +1,13 @@
-"""rapidstats: its own bootstrap of the labelled rows, in Rust."""
+"""rapidstats: its own bootstrap of the labeled rows, in Rust."""
 
 import numpy as np
 import polars as pl
-from harness import LEVEL, Answer, labelled_rows, main
+from harness import LEVEL, Answer, labeled_rows, main
 from rapidstats import Bootstrap
 
 
 def estimate(label: np.ndarray, score: np.ndarray, resamples: int) -> Answer:
-    y, s, d = labelled_rows(label, score)
+    y, s, d = labeled_rows(label, score)
     truth, decided = pl.Series(y == 1), pl.Series(d == 1)
     bootstrap = Bootstrap(iterations=resamples, confidence=LEVEL, seed=0)
     matrix, auc = bootstrap.confusion_matrix(truth, decided), bootstrap.roc_auc(truth, pl.Series(s))

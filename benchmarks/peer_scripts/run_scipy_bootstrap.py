@@ -1,8 +1,8 @@
-"""`scipy.stats.bootstrap` of the labelled rows, all five metrics in one vectorised statistic."""
+"""`scipy.stats.bootstrap` of the labeled rows, all five metrics in one vectorised statistic."""
 
 import numpy as np
 import scipy.stats
-from harness import LEVEL, METRICS, THRESHOLD, Answer, labelled_rows, main
+from harness import LEVEL, METRICS, THRESHOLD, Answer, labeled_rows, main
 
 
 def statistic(y: np.ndarray, score: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -16,7 +16,7 @@ def statistic(y: np.ndarray, score: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def estimate(label: np.ndarray, score: np.ndarray, resamples: int) -> Answer:
-    y, s, _ = labelled_rows(label, score)
+    y, s, _ = labeled_rows(label, score)
     found = scipy.stats.bootstrap(
         (y, s),
         statistic,

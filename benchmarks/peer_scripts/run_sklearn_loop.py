@@ -1,4 +1,4 @@
-"""The loop many write: calibrate on labelled rows, draw the missing labels, call scikit-learn for each drawing."""
+"""The loop many write: calibrate on labeled rows, draw the missing labels, call scikit-learn for each drawing."""
 
 import numpy as np
 from harness import LEVEL, METRICS, THRESHOLD, Answer, main

@@ -28,11 +28,11 @@ class Piece(NamedTuple):
 def _found(piece: Piece) -> Iterator[dict[str, Any]]:
     for seed in range(piece.first, piece.first + _PIECE):
         for told, earlier, later, before, after in answers(piece.how, piece.drop, seed):
-            change = dm.change(after, before)
-            for name, law in change.items():
+            change = dm.compare_evaluations(after, before)
+            for name, distribution in change.items():
                 metric = change.metrics[name]
                 truth = metric.value(later.truth, 0.0) - metric.value(earlier.truth, 0.0)
-                low, high = law.interval(0.9)
+                low, high = distribution.interval(0.9)
                 yield {
                     "how": piece.how,
                     "drop": piece.drop,
@@ -40,9 +40,9 @@ def _found(piece: Piece) -> Iterator[dict[str, Any]]:
                     "seed": seed,
                     "metric": name,
                     "truth": truth,
-                    "fell": change.fell(name),
-                    "fell_by_1": change.fell(name, by=0.01),
-                    "mean": law.mean(),
+                    "fell": change.probability_decreased(name),
+                    "fell_by_1": change.probability_decreased(name, by=0.01),
+                    "mean": distribution.mean(),
                     "low": low,
                     "high": high,
                 }

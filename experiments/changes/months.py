@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.question import Question
 
@@ -95,10 +96,17 @@ def _late(rng: np.random.Generator, drop: str) -> tuple[str, Month, Month, Evalu
         age = _DAYS * back + rng.integers(0, _DAYS, ROWS)
         missing = np.floor(rng.gamma(1.5, np.where(y, 50.0, 20.0) / 1.5)) > age
         months.append(Month(y, score, missing))
-        sets.append(EvaluationSet(np.where(missing, np.nan, y), score, threshold=THRESHOLD, age=age.astype(float)))
-    models = fit_groups(LateLabels(), sets)
+        sets.append(
+            EvaluationSet(
+                np.where(missing, np.nan, y),
+                score,
+                threshold=THRESHOLD,
+                missingness=dm.missing.Delayed(age=age.astype(float)),
+            )
+        )
+    models = fit_groups(Delayed(), sets)
     found = []
     for which in (1, 0):
-        question = Question.of(metrics=METRICS, label_model=models[which], zero_division=0)
+        question = Question.of(metrics=METRICS, missingness=models[which], zero_division=0)
         found.append(question.answer(sets[which], rng))
     return "ages", months[1], months[0], found[0], found[1]

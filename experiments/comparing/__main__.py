@@ -71,24 +71,31 @@ def _rows(found, y, y_true, scores):
     true = {name: truth(y, score) for name, score in scores.items()}
     known = ~np.isnan(y_true)
     for metric in METRICS:
-        best, top = found.best(metric), max(one[metric] for one in true.values())
+        best, top = found.probability_best(metric), max(one[metric] for one in true.values())
         alone = sum(one[metric] == top for one in true.values()) == 1
         for name in scores:
             first = alone and true[name][metric] == top
             yield {"kind": "best", "metric": metric, "who": name, "answer": best[name], "truth": float(first)}
         for model, other in PAIRS:
-            law = found.difference(metric, model, other)
-            low, high = law.interval(0.9)
+            distribution = found.difference(metric, model, other)
+            low, high = distribution.interval(0.9)
             apart = true[model][metric] - true[other][metric]
             who = f"{model} - {other}"
             ends = {"low": low, "high": high}
-            yield {"kind": "difference", "metric": metric, "who": who, "answer": law.mean(), "truth": apart, **ends}
+            yield {
+                "kind": "difference",
+                "metric": metric,
+                "who": who,
+                "answer": distribution.mean(),
+                "truth": apart,
+                **ends,
+            }
     estimates = found.estimates("accuracy")
     for name, score in scores.items():
         value = true[name]["accuracy"]
         only = float(((score >= 0.5) == y)[known].mean())
         yield {"kind": "estimate", "metric": "accuracy", "who": name, "answer": estimates[name], "truth": value}
-        yield {"kind": "labelled", "metric": "accuracy", "who": name, "answer": only, "truth": value}
+        yield {"kind": "labeled", "metric": "accuracy", "who": name, "answer": only, "truth": value}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`python -m experiments.comparing.counted`: chances to be best in accuracy from the labelled rows alone.
+"""`python -m experiments.comparing.counted`: chances to be best in accuracy from the labeled rows alone.
 
 The textbook answer beside ours, on the masks of the study whose labels are missing at random: how many rows each set of
 models decides rightly is a multinomial count, its posterior a Dirichlet law (one half for each set that was seen), and

@@ -9,7 +9,7 @@ from experiments.pieces import ROOT, filled, marks_of, results_of
 
 PAGE = ROOT / "docs" / "how-to" / "champion-challenger.md"
 RESULTS = results_of("comparing")
-# Chances from labelled rows alone, by experiments.comparing.counted.
+# Chances from labeled rows alone, by experiments.comparing.counted.
 COUNTED = RESULTS.with_name("comparing_counted.csv")
 MARKED = marks_of("comparing")
 EDGES = [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
@@ -33,7 +33,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     for (reason, labels, metric), own in apart.groupby(["reason", "labels", "metric"]):
         rows.append(("held", reason, labels, metric, "all pairs", len(own), own["held"].mean()))
         rows.append(("width", reason, labels, metric, "all pairs", len(own), (own["high"] - own["low"]).median()))
-    for (kind, reason, labels), own in table[table["kind"].isin(["estimate", "labelled"])].groupby(
+    for (kind, reason, labels), own in table[table["kind"].isin(["estimate", "labeled"])].groupby(
         ["kind", "reason", "labels"]
     ):
         error = (own["answer"] - own["truth"]).abs().mean()
@@ -51,7 +51,7 @@ def chances(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def counted() -> pd.DataFrame:
-    """The same of the textbook's answer, which looks at labelled rows alone."""
+    """The same of the textbook's answer, which looks at labeled rows alone."""
     own = pd.read_csv(COUNTED)
     own = own[own["labels"] >= ASKED].assign(of=lambda d: [_words_of(place) for place in d["bin"]])
     sums = own[["said", "came true"]].mul(own["cases"], axis=0).groupby(own["of"]).sum()
@@ -68,7 +68,7 @@ def best_table(found: pd.DataFrame) -> str:
     some = found[found["labels"] >= ASKED]
     columns = {f"{n:,} labels": found[found["labels"] == n] for n in sorted(found["labels"].unique())}
     columns |= {f"{metric}, {ASKED} and more": some[some["metric"] == metric] for metric in _metrics(found)}
-    heads = [*columns, f"labelled rows alone: accuracy, {ASKED} and more at random"]
+    heads = [*columns, f"labeled rows alone: accuracy, {ASKED} and more at random"]
     lines = ["| chance said | " + " | ".join(heads) + " |", "|:--|" + "--:|" * len(heads)]
     tables = [*(chances(own) for own in columns.values()), counted()]
     for place, (low, high) in enumerate(pairwise(EDGES)):
@@ -97,12 +97,12 @@ def held_table(found: pd.DataFrame) -> str:
 
 def error_table(found: pd.DataFrame) -> str:
     """Mean absolute error of accuracy over the seven models."""
-    lines = ["| labels | at random | labelled rows alone | by label | labelled rows alone |", "|:--|--:|--:|--:|--:|"]
+    lines = ["| labels | at random | labeled rows alone | by label | labeled rows alone |", "|:--|--:|--:|--:|--:|"]
     for labels in sorted(found.loc[found["kind"] == "error estimate", "labels"].unique()):
         cells = [
             f"{_value(found, kind, reason, labels, 'accuracy', 'seven models'):.4f}"
             for reason in _REASONS
-            for kind in ("error estimate", "error labelled")
+            for kind in ("error estimate", "error labeled")
         ]
         lines.append(f"| {labels:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -92,8 +92,8 @@ class Rows(NamedTuple):
     def frame(self) -> pd.DataFrame:
         """The rows as a table with dates."""
         scored_at = pd.Timestamp(_AS_OF) - pd.to_timedelta(self.age, unit="D")
-        labelled_at = scored_at + pd.to_timedelta(self.arrived, unit="D")
-        columns = {"label": self.observed, "score": self.score, "scored_at": scored_at, "labelled_at": labelled_at}
+        labeled_at = scored_at + pd.to_timedelta(self.arrived, unit="D")
+        columns = {"label": self.observed, "score": self.score, "scored_at": scored_at, "labeled_at": labeled_at}
         return pd.DataFrame(columns)
 
 
@@ -123,7 +123,7 @@ def make_rows(design: Design, seed: int) -> Rows:
 def make_problem(design: Design, known: str, reviewed: str | None, seed: int) -> Problem:
     """Return rows with their ages, and with arrival times if these are known ("times")."""
     rows = make_rows(design, seed)
-    arguments = {"age": rows.age, "label_model": dm.label_models.LateLabels(reviewed=reviewed)}
+    arguments = {"missingness": dm.missing.Delayed(age=rows.age, reviewed=reviewed)}
     if known == "times":
         arguments["delay"] = rows.arrived
     return Problem(rows.y, rows.score, rows.observed, arguments)
@@ -134,7 +134,14 @@ def make_oracle(design: Design, seed: int) -> Problem:
     rows = make_rows(design, seed)
     propensity = np.where(rows.is_reviewed, 1.0 - 1e-6, 1e-6)
     return Problem(
-        rows.y, rows.score, rows.observed, {"age": rows.age, "delay": rows.arrived, "propensity": propensity}
+        rows.y,
+        rows.score,
+        rows.observed,
+        {
+            "missingness": dm.missing.Delayed(
+                age=rows.age, delay=rows.arrived, reviewed=dm.missing.Propensity(propensity)
+            )
+        },
     )
 
 
@@ -153,9 +160,9 @@ def evaluate_without_slope(observed: Any, score: Any, **arguments: Any) -> Any:
 def make_table(design: Design, known: str, reviewed: str | None, newest: bool, seed: int) -> Problem:
     """Return rows as a table with dates; `newest`: only the rows of the newest month are judged."""
     rows = make_rows(design, seed)
-    frame = rows.frame if known == "times" else rows.frame.drop(columns="labelled_at")
+    frame = rows.frame if known == "times" else rows.frame.drop(columns="labeled_at")
     judged = (rows.frame["scored_at"] >= pd.Timestamp(_AS_OF).replace(day=1)).to_numpy() | (not newest)
-    arguments = {"frame": frame, "label_model": dm.label_models.LateLabels(reviewed=reviewed)}
+    arguments = {"frame": frame, "missingness": dm.missing.Delayed(reviewed=reviewed)}
     return Problem(rows.y[judged], rows.score[judged], rows.observed[judged], arguments)
 
 
@@ -166,19 +173,19 @@ def _list_columns(frame: pd.DataFrame) -> dict[str, Any]:
 
 def evaluate_dates(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Any:
     """Evaluate a table with dates."""
-    return dm.evaluate_frame(frame, **_list_columns(frame), **arguments)
+    return dm.evaluate(data=frame, **_list_columns(frame), **arguments)
 
 
 def evaluate_months(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Mapping[str, Any]:
     """Return the total over months."""
-    grouped = dm.evaluate_by(frame, time="scored_at", every="month", **_list_columns(frame), **arguments)
-    return grouped.total.laws
+    grouped = dm.evaluate_by(data=frame, time="scored_at", period="month", **_list_columns(frame), **arguments)
+    return grouped.total.distributions
 
 
 def evaluate_newest(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Mapping[str, Any]:
     """Return the answer for the newest month."""
-    grouped = dm.evaluate_by(frame, time="scored_at", every="month", **_list_columns(frame), **arguments)
-    return grouped[_AS_OF.replace(day=1)].laws
+    grouped = dm.evaluate_by(data=frame, time="scored_at", period="month", **_list_columns(frame), **arguments)
+    return grouped[_AS_OF.replace(day=1)].distributions
 
 
 _STATED: dict[str, dict[str, str | None]] = {

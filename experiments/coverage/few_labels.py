@@ -46,8 +46,8 @@ def _rates_below(shape: str, score: Any, rate: float, below: Any) -> Any:
 
 def evaluate_extrapolated(observed: Any, score: Any, *, metrics: list[str], missingness: str) -> Any:
     """Evaluate with a curve that is extrapolated from the labels above the threshold: it gets no level below it."""
-    model = dm.label_models.Calibrated(dm.calibrators.Flexible(threshold=_THRESHOLD))
-    return dm.evaluate(observed, score, metrics=metrics, label_model=model)
+    model = dm.missing.ByScore(dm.calibrators.Flexible(threshold=_THRESHOLD))
+    return dm.evaluate(observed, score, metrics=metrics, missingness=model)
 
 
 _NAMES = {"by_score": "by score", "": "not stated"}

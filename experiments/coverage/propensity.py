@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+import darkmetrics as dm
 from experiments.coverage.cases import Case, Problem, load_scored_rows
 from experiments.reasons.problems import CLASSIFIERS, SETS, looked_at
 
@@ -18,7 +19,10 @@ def make_problem(name: str, side: str, stated: str, seed: int) -> Problem:
     y, score = load_scored_rows(name, classifier, split, _N)
     propensity = looked_at(name, split, _N, high=side == "high")
     is_labeled = np.random.default_rng((SETS.index(name), split, seed % 2, 9)).random(_N) < propensity
-    arguments: dict[str, dict[str, Any]] = {"propensity": {"propensity": propensity}, "not stated": {}}
+    arguments: dict[str, dict[str, Any]] = {
+        "propensity": {"missingness": dm.missing.Propensity(propensity)},
+        "not stated": {},
+    }
     return Problem(y, score, np.where(is_labeled, y, np.nan), arguments[stated])
 
 
@@ -29,7 +33,10 @@ def make_unrelated(stated: str, seed: int) -> Problem:
     y_true = (rng.random(4000) < 1.0 / (1.0 + np.exp(1.0 - old - new))).astype(float)
     propensity = np.where(old < 0.0, 1.0, 0.1)
     observed = np.where(rng.random(4000) < propensity, y_true, np.nan)
-    arguments = {"propensity": {"propensity": propensity}, "by score": {"missingness": "by_score"}}[stated]
+    arguments = {
+        "propensity": {"missingness": dm.missing.Propensity(propensity)},
+        "by score": {"missingness": "by_score"},
+    }[stated]
     return Problem(y_true, 1.0 / (1.0 + np.exp(1.2 - new)), observed, arguments)
 
 

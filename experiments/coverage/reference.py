@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import darkmetrics as dm
 from experiments.coverage.cases import Case, Problem, load_scored_rows
 from experiments.reasons.problems import CLASSIFIERS, SETS, Rows, hidden, rows_of
 
@@ -66,7 +67,9 @@ def make_drifted(name: str, reason: str, seed: int) -> Problem:
     early = series.take(np.sort(rng.choice(size // 5, 1000, replace=False)))
     late = series.take(np.sort(start + rng.choice(span, 2000, replace=False)))
     late = late._replace(X=None, seed=(SETS.index(name), split, 5))
-    return Problem(late.y, late.score, hidden(late, reason), {"reference": (early.y, early.score)})
+    return Problem(
+        late.y, late.score, hidden(late, reason), {"missingness": dm.missing.Reference(early.y, early.score)}
+    )
 
 
 def make_shifted(seed: int) -> Problem:
@@ -76,7 +79,7 @@ def make_shifted(seed: int) -> Problem:
     odds = score / (1.0 - score) * np.repeat([1.0, 2.0], 2000)
     y = (rng.random(4000) < odds / (1.0 + odds)).astype(float)
     observed = np.where(rng.random(2000) < 0.5, y[:2000], np.nan)
-    arguments = {"reference": (y[2000:], score[2000:]), "missingness": "by_score_and_label"}
+    arguments = {"missingness": dm.missing.ByScoreAndLabel(reference=(y[2000:], score[2000:]))}
     return Problem(y[:2000], score[:2000], observed, arguments)
 
 

@@ -37,8 +37,8 @@ def answers(rows: LateRows, *, seed: int, others: bool) -> Iterator[dict[str, An
     labels = np.where(known, rows.y, np.nan)
     delay = np.where(known, rows.delay, np.nan)
     told: dict[str, dict[str, Any]] = {
-        "ages": {"age": rows.age, "maturity": rows.maturity},
-        "ages and arrivals": {"age": rows.age, "delay": delay, "maturity": rows.maturity},
+        "ages": {"missingness": dm.missing.Delayed(age=rows.age, maturity=rows.maturity)},
+        "ages and arrivals": {"missingness": dm.missing.Delayed(age=rows.age, delay=delay, maturity=rows.maturity)},
     }
     if others:
         if rows.maturity is not None:  # what is known without ages
@@ -48,11 +48,18 @@ def answers(rows: LateRows, *, seed: int, others: bool) -> Iterator[dict[str, An
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = dm.evaluate(labels, rows.score, threshold=rows.threshold, metrics=METRICS, **how)
-        for metric, law in result.items():
-            low, high = law.interval(0.9)
-            yield {"told": name, "metric": metric, "truth": truth[metric], "low": low, "high": high, "mean": law.mean()}
+        for metric, distribution in result.items():
+            low, high = distribution.interval(0.9)
+            yield {
+                "told": name,
+                "metric": metric,
+                "truth": truth[metric],
+                "low": low,
+                "high": high,
+                "mean": distribution.mean(),
+            }
     if others:
-        yield from _dropped("labelled rows alone", rows, ~np.isnan(labels), truth, seed)
+        yield from _dropped("labeled rows alone", rows, ~np.isnan(labels), truth, seed)
         window = rows.maturity or float(np.quantile(rows.age, 0.5))
         yield from _dropped("rows older than a window", rows, (rows.age >= window) & ~np.isnan(labels), truth, seed)
 

@@ -1,4 +1,4 @@
-"""The tables of docs/how-to/late-labels.md that come from experiments/results/late.csv and late_widths.csv."""
+"""The tables of docs/how-to/delayed-labels.md that come from experiments/results/late.csv and late_widths.csv."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pandas as pd
 
 from experiments.pieces import ROOT, filled, marks_of, results_of
 
-RESULTS, PAGE = results_of("late"), ROOT / "docs" / "how-to" / "late-labels.md"
+RESULTS, PAGE = results_of("late"), ROOT / "docs" / "how-to" / "delayed-labels.md"
 MARKED = marks_of("late")
 _FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 _AGES = ("ages", "ages and arrivals")

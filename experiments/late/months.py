@@ -1,12 +1,13 @@
-"""The newest month alone, with hardly a label: does its interval hold when delays are learnt from all months?"""
+"""The newest month alone, with hardly a label: does its interval hold when delays are learned from all months?"""
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+import darkmetrics as dm
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.label_models import LateLabels
+from darkmetrics.missing import Delayed
 from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.question import Question
 
@@ -43,8 +44,7 @@ class Year:
                 labels[own],
                 self.score[own],
                 threshold=THRESHOLD,
-                age=told[own],
-                delay=delay[own] if timed else None,
+                missingness=dm.missing.Delayed(age=told[own], delay=delay[own] if timed else None),
             )
             for own in (self.month == month for month in range(MONTHS))
         ]
@@ -79,7 +79,7 @@ class Held:
 
     held: np.ndarray
     width: np.ndarray
-    labelled: np.ndarray
+    labeled: np.ndarray
 
     @property
     def coverage(self) -> dict[str, float]:
@@ -93,12 +93,12 @@ def newest_month(seeds: Any, *, timed: bool = False, permuted: bool = False, lev
     drift alone, as if they were one set.
     """
     question = Question.of(metrics=METRICS, zero_division=0)
-    held, width, labelled = [], [], []
+    held, width, labeled = [], [], []
     for seed in seeds:
         rng = np.random.default_rng([17, seed])
         year = simulated(rng, **how)
         sets = year.sets(timed=timed and not permuted, age=rng.permutation(year.age) if permuted else None)
-        model = fit_groups(LateLabels(), sets)[0] if levels else LateLabels().fit(EvaluationSet.merged(sets))
+        model = fit_groups(Delayed(), sets)[0] if levels else Delayed().fit(EvaluationSet.concat(sets))
         answer = replace(question, model=model, believes=False).answer(sets[0], rng)
         own = year.month == 0
         complete = EvaluationSet(year.y[own].astype(float), year.score[own], threshold=THRESHOLD)
@@ -106,5 +106,5 @@ def newest_month(seeds: Any, *, timed: bool = False, permuted: bool = False, lev
         truth = np.array([metric.value(complete, 0.0) for metric in question.metrics])
         held.append((ends[:, 0] <= truth + 1e-12) & (truth <= ends[:, 1] + 1e-12))
         width.append(ends[:, 1] - ends[:, 0])
-        labelled.append(float(year.known[own & year.y].mean()))
-    return Held(np.array(held), np.array(width), np.array(labelled))
+        labeled.append(float(year.known[own & year.y].mean()))
+    return Held(np.array(held), np.array(width), np.array(labeled))

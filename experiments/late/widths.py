@@ -98,9 +98,11 @@ def rows(piece: Piece) -> Iterator[dict[str, Any]]:
             found = {"by_label": dm.evaluate(labels, known.score, missingness="by_label", **ask)["precision"]}
             for told, names in TOLD.items():
                 with _without(names, how):
-                    found[told] = dm.evaluate(labels, known.score, age=known.age, **ask)["precision"]
-        for told, law in found.items():
-            low, high = law.interval(0.9)
+                    found[told] = dm.evaluate(
+                        labels, known.score, missingness=dm.missing.Delayed(age=known.age), **ask
+                    )["precision"]
+        for told, distribution in found.items():
+            low, high = distribution.interval(0.9)
             yield own | {"told": told, "low": low, "high": high}
 
 

@@ -25,7 +25,7 @@ def bootstrap_of_decisions(config: Config, problem: Problem) -> Laws:
 
 def _bootstrapped(config: Config, problem: Problem, score: np.ndarray) -> Laws:
     data = dm.EvaluationSet(problem.labels, score)
-    return dm.baselines.bootstrap(
+    return dm.paper.bootstrap(
         data, config.metrics, n_resamples=config.bootstrap_resamples, rng=np.random.default_rng((*problem.seed, 1))
     )
 
@@ -41,20 +41,23 @@ def pemi(probabilities: str, method: object) -> Algorithm:
     """The paper's algorithms: p taken as known, labelings drawn or a Gaussian."""
 
     def run(config: Config, problem: Problem) -> Laws:
-        p = calibrated_chances(config, problem) if probabilities == "calibrated" else probabilities
-        return _evaluated(config, problem, label_model=p, method=method)
+        if probabilities == "prevalence":
+            return _evaluated(config, problem, missingness=dm.missing.TrainingPrevalence(), method=method)
+        p = calibrated_chances(config, problem) if probabilities == "calibrated" else 0.5
+        return _evaluated(config, problem, missingness=dm.missing.Fixed(p), method=method)
 
     return run
 
 
-def ours(label_model: str) -> Algorithm:
-    """Ours, with the rows kept for calibration to learn from or to refer to.
+# The mechanisms of ours by the name in tables: right under MCAR, right if labels are missing by label, and not stated.
+MECHANISMS = {"calibrated": dm.missing.ByScore, "label_shift": dm.missing.ByLabel, "auto": dm.missing.Unknown}
 
-    "calibrated" is right under MCAR and "label_shift" where labels are missing by their value; "auto" is told neither.
-    """
+
+def ours(name: str) -> Algorithm:
+    """Return ours, with the rows kept for calibration as reference rows."""
 
     def run(config: Config, problem: Problem) -> Laws:
-        return _evaluated(config, problem, label_model=label_model, reference=problem.fold.calibration)
+        return _evaluated(config, problem, missingness=MECHANISMS[name](reference=problem.fold.calibration))
 
     return run
 
@@ -66,7 +69,7 @@ def algorithms(config: Config) -> dict[str, Algorithm]:
         for b in config.resamples:
             found[f"pemi_{b},{kind}"] = pemi(kind, dm.methods.MonteCarlo(b))
         found[f"pemi_gauss,{kind}"] = pemi(kind, "gaussian")
-    found |= {f"ours,{model}": ours(model) for model in ("calibrated", "label_shift", "auto")}
+    found |= {f"ours,{model}": ours(model) for model in MECHANISMS}
     return {name: found[name] for name in config.algorithms or found}
 
 

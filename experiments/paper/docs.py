@@ -19,10 +19,10 @@ MEASURES = {
 }
 WORDS = {
     STATED: "ours, mechanism stated",
-    "ours,calibrated": "ours, Calibrated",
-    "ours,label_shift": "ours, LabelShift",
+    "ours,calibrated": "ours, ByScore",
+    "ours,label_shift": "ours, ByLabel",
     "ours,auto": "ours, told nothing (auto)",
-    "bootstrap": "bootstrap of labelled rows",
+    "bootstrap": "bootstrap of labeled rows",
     "bootstrap,decisions": "the same, decisions for scores",
 }
 KINDS = {"half": "p = 1/2", "prevalence": "p = prevalence", "calibrated": "calibrated p"}

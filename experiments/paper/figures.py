@@ -19,7 +19,7 @@ SERIES = {
     STATED: "ours, mechanism stated",
     "ours,auto": "ours, told nothing",
     "pemi_gauss,calibrated": "PEMI-Gauss, calibrated",
-    "bootstrap": "bootstrap of labelled rows",
+    "bootstrap": "bootstrap of labeled rows",
     "pemi_gauss,prevalence": "PEMI-Gauss, prevalence",
     "pemi_gauss,half": "PEMI-Gauss, one half",
 }
@@ -82,7 +82,7 @@ def _beta(plt: Any) -> Any:
     figure, panel = plt.subplots(figsize=(5, 3), layout="constrained")
     grid = np.linspace(0.0005, 0.9995, 1000)
     for mean, colour, dash in zip(MEANS, COLOURS, ("-", "--", "-."), strict=False):
-        a, b = dm.beta_parameters(mean, VARIANCE)
+        a, b = dm.paper.beta_parameters(mean, VARIANCE)
         panel.plot(grid, beta.pdf(grid, a, b), color=colour, linestyle=dash, label=f"true probability {mean:g}")
         panel.axvline(mean, color=colour, linewidth=0.6, linestyle=":")
     panel.set(xlabel="what the calibrator says", ylabel="density", xlim=(0, 1), ylim=(0, None))

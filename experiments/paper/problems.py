@@ -99,8 +99,8 @@ def problems_of(config: Config, name: str, number: int, fold: Fold) -> Iterator[
     for half, rows in enumerate(halves):
         for m, missing in enumerate(config.missing):
             share = missing * fold.y.size / rows.size
-            ways: dict[str, dm.mechanisms.Mechanism] = {"mcar": dm.mechanisms.MCAR(share)}
-            ways |= {f"eta={eta:g}": dm.mechanisms.ByLabel(share, prevalence=eta) for eta in config.prevalences}
+            ways: dict[str, dm.masks.Mask] = {"mcar": dm.masks.MCAR(share)}
+            ways |= {f"eta={eta:g}": dm.masks.ByLabel(share, prevalence=eta) for eta in config.prevalences}
             for w, (mechanism, how) in enumerate(ways.items()):
                 seed = (*base, half, m, w)
                 masked = how.mask(fold.y[rows] == 1, fold.score[rows], np.random.default_rng(seed)).missing

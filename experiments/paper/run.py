@@ -84,7 +84,7 @@ def _die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _metrics(config: Config) -> dict[str, dm.Metric]:
+def _metrics(config: Config) -> dict[str, dm.metrics.Metric]:
     return {metric.name: metric for metric in dm.metrics.metrics_from(config.metrics)}
 
 
@@ -110,14 +110,16 @@ def _predictions(config: Config, problem: Problem, truth: Mapping[str, float]) -
         with warnings.catch_warnings():
             for category in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
                 warnings.simplefilter("ignore", category)
-            laws = laws_of(config, problem)
+            distributions = laws_of(config, problem)
         for metric in config.metrics:
-            law = laws[metric]
-            place = (law.cdf if config.ties == "full" else law.pit)(truth[metric])
-            yield algorithm, metric, law.mean(), *law.interval(config.confidence_level), place
+            distribution = distributions[metric]
+            place = (distribution.cdf if config.ties == "full" else distribution.pit)(truth[metric])
+            yield algorithm, metric, distribution.mean(), *distribution.interval(config.confidence_level), place
     if config.algorithms:
         return
-    evaluation = dm.evaluate(problem.labels, problem.fold.score, metrics=config.metrics, label_model="half")
+    evaluation = dm.evaluate(
+        problem.labels, problem.fold.score, metrics=config.metrics, missingness=dm.missing.Fixed(0.5)
+    )
     for metric in config.metrics:
         ends = {"sharp": evaluation[metric].support(), "oracle": evaluation.oracle_bounds(metric)}
         for kind, (low, high) in ends.items():

@@ -79,11 +79,11 @@ def rows_of(piece: Piece) -> Iterator[dict[str, Any]]:
         labels = np.where(missing, np.nan, y)
         how: dict[str, Any] = {"missingness": piece.reason.replace(" ", "_")} if missing.any() else {}
         if piece.arm == "given":
-            how = {"label_model": chance}
+            how = {"missingness": dm.missing.Fixed(chance)}
         found = dm.evaluate(labels, score, metrics=list(METRICS), **how)
-        for scope, laws in (("rows", found), ("population", found.population)):
+        for scope, distributions in (("rows", found), ("population", found.population)):
             for metric in METRICS:
-                low, high = laws[metric].interval(LEVEL)
+                low, high = distributions[metric].interval(LEVEL)
                 yield {"scope": scope, "metric": metric, "truth": truth[metric], "low": low, "high": high}
 
 
@@ -150,14 +150,16 @@ def _of_groups(piece: Piece) -> Iterator[dict[str, Any]]:
         gone = rng.random(piece.n) < piece.share
         missing = gone[group] if piece.set == "four, together" else rng.random(y.size) < piece.share
         labels = np.where(missing, np.nan, y)
-        on_rows = {name: law.mean() for name, law in dm.evaluate(y, score, metrics=list(METRICS)).items()}
+        on_rows = {
+            name: distribution.mean() for name, distribution in dm.evaluate(y, score, metrics=list(METRICS)).items()
+        }
         for words, how in (("", {"groups": group}), (", groups not told", {})):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", dm.CalibrationWarning)
                 found = dm.evaluate(labels, score, metrics=list(METRICS), missingness="random", rng=sample, **how)
-            for scope, laws, true in (("rows", found, on_rows), ("population", found.population, truth)):
+            for scope, distributions, true in (("rows", found, on_rows), ("population", found.population, truth)):
                 for metric in METRICS:
-                    low, high = laws[metric].interval(LEVEL)
+                    low, high = distributions[metric].interval(LEVEL)
                     yield {"scope": scope + words, "metric": metric, "truth": true[metric], "low": low, "high": high}
 
 
@@ -176,7 +178,9 @@ def _groups(name: str, n: int, rng: np.random.Generator) -> tuple[Any, Any, Any]
 def _truth_of_groups(name: str) -> Mapping[str, float]:
     """The metrics of a population so large that nothing is left to chance."""
     y, score, _ = _groups(name, 400_000, np.random.default_rng(1))
-    return {metric: law.mean() for metric, law in dm.evaluate(y, score, metrics=list(METRICS)).items()}
+    return {
+        metric: distribution.mean() for metric, distribution in dm.evaluate(y, score, metrics=list(METRICS)).items()
+    }
 
 
 def _of_two_models(piece: Piece) -> Iterator[dict[str, Any]]:

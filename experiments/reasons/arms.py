@@ -61,12 +61,12 @@ def _stated(piece: Piece) -> Iterator[dict[str, Any]]:
 
 def _beta(piece: Piece) -> Iterator[dict[str, Any]]:
     """The same with the plain curve: what bending it costs in width."""
-    models = {"random": dm.label_models.Calibrated("beta"), "by_score": dm.label_models.Calibrated("beta")}
+    models = {"random": dm.missing.ByScore("beta"), "by_score": dm.missing.ByScore("beta")}
     rows = rows_of(piece.set, piece.classifier, piece.split, piece.n)
     for reason, (word, _) in REASONS.items():
         if word is not None:
-            model = models.get(word, dm.label_models.LabelShift("beta"))
-            yield from answers(rows, hidden(rows, reason), reason, label_model=model)
+            model = models.get(word, dm.missing.ByLabel("beta"))
+            yield from answers(rows, hidden(rows, reason), reason, missingness=model)
 
 
 def _reference(piece: Piece) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _reference(piece: Piece) -> Iterator[dict[str, Any]]:
     late = series.take(np.sort(start + rng.choice(span, piece.n, replace=False)))
     late = late._replace(seed=(*late.seed, piece.split))
     for reason in ("random", "by score", "by label, positives missing", "score and label, opposite"):
-        yield from answers(late, hidden(late, reason), reason, reference=(early.y, early.score))
+        yield from answers(late, hidden(late, reason), reason, missingness=dm.missing.Reference(early.y, early.score))
 
 
 def _few_labels(piece: Piece) -> Iterator[dict[str, Any]]:

@@ -91,7 +91,7 @@ def looked_at(name: str, split: int, n: int, *, high: bool) -> Any:
     """The chance of each row of `rows_of` to get a label where an old scorecard decides.
 
     The scorecard is a logistic regression on half of the features, trained on the same rows as the classifier. Those
-    above its median (below, unless `high`) are always labelled, the others at random.
+    above its median (below, unless `high`) are always labeled, the others at random.
     """
     rng = np.random.default_rng((zlib.crc32(name.encode()), split, n))
     table = table_of(name)

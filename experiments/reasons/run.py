@@ -19,8 +19,8 @@ def by_feature(name: str, classifier: str, split: int, n: int) -> Iterator[dict[
     """Labels missing by a feature, for those who can give the features."""
     rows = rows_of(name, classifier, split, n)
     own = {"set": name, "classifier": classifier, "split": split, "n": n, "told": "features"}
-    model = dm.label_models.Features(model_of("xgboost"), rows.X.to_numpy())
-    for answer in answers(rows, hidden(rows, "by a feature"), "by a feature", label_model=model):
+    model = dm.missing.Covariates(model_of("xgboost"), rows.X.to_numpy())
+    for answer in answers(rows, hidden(rows, "by a feature"), "by a feature", missingness=model):
         yield own | answer
 
 
@@ -29,7 +29,7 @@ def rejected(name: str, classifier: str, split: int, n: int) -> Iterator[dict[st
     rows = rows_of(name, classifier, split, n)
     own = {"set": name, "classifier": classifier, "split": split, "n": n}
     for high in (True, False):
-        who = f"old scorecard, {'high' if high else 'low'} ones labelled"
+        who = f"old scorecard, {'high' if high else 'low'} ones labeled"
         for answer in _told_of(rows, looked_at(name, split, n, high=high), who):
             yield own | answer
 
@@ -38,13 +38,13 @@ def _told_of(rows: Rows, propensity: Any, reason: str) -> Iterator[dict[str, Any
     """Labels with these chances, and what is said when told more or less about them."""
     rng = np.random.default_rng((*rows.seed, 9))
     labels = np.where(rng.random(rows.y.size) < propensity, rows.y, np.nan)
-    features = dm.label_models.Features(model_of("xgboost"), rows.X.to_numpy())
+    features = dm.missing.Covariates(model_of("xgboost"), rows.X.to_numpy())
     ways: dict[str, dict[str, Any]] = {
         "nothing": {},
         "by_score": {"missingness": "by_score"},
-        "propensity": {"propensity": propensity},
-        "features": {"label_model": features},
-        "features and propensity": {"label_model": features, "propensity": propensity},
+        "propensity": {"missingness": dm.missing.Propensity(propensity)},
+        "features": {"missingness": features},
+        "features and propensity": {"missingness": dm.missing.Propensity(propensity)},
     }
     for told, how in ways.items():
         for answer in answers(rows, labels, reason, **how):

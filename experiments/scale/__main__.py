@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.peer_scripts.harness import peak_memory
 
 import darkmetrics as dm
-from darkmetrics.evaluating import evaluate_frame
+from darkmetrics.evaluating import evaluate
 from experiments.scale import engines
 
 RESULTS = Path(__file__).parents[1] / "results" / "scale.json"
@@ -59,7 +59,7 @@ def run(engine: str, sizes: list[int], master: str | None) -> Iterator[dict[str,
                 "engine": engine,
                 "rows": rows,
                 "cells": result.data.cells.score.size,
-                "buckets": result.data.buckets,
+                "buckets": result.data.score_bins,
                 "shuffles": shuffles,
                 "seconds": seconds,
                 "plain_seconds": plain,
@@ -84,9 +84,9 @@ def write(path: Path, measured: list[dict[str, Any]]) -> None:
 def _evaluated(frame: Any) -> dm.Evaluation:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", dm.MissingnessWarning)
-        result = evaluate_frame(frame, label="label", score="score")
-    for law in result.values():
-        law.interval(0.9)
+        result = evaluate("label", "score", data=frame)
+    for distribution in result.values():
+        distribution.interval(0.9)
     return result
 
 

@@ -1,11 +1,11 @@
-"""How good is this classifier when part of the test labels is missing?
+"""Classifier metrics for test sets with missing labels.
 
 >>> import darkmetrics as dm
->>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.6], label_model=[0.75])
+>>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.6], missingness=dm.missing.Fixed([0.75]))
 >>> result["precision"].mean()
 0.9166666666666666
 
-Without `label_model` the probability of the missing label is learnt from the rows that have one.
+Without `missingness` the probability of the missing label is learned from the rows that have one.
 """
 
 import importlib as _importlib
@@ -15,93 +15,73 @@ import typing as _typing
 # and `darkmetrics --help` load neither numpy nor scipy.
 if _typing.TYPE_CHECKING:
     from darkmetrics import (
-        baselines,
         calibrators,
-        label_models,
-        mechanisms,
+        masks,
         methods,
         metrics,
-        paper_bounds,
+        missing,
+        paper,
         plotting,
         report,
+        testing,
     )
-    from darkmetrics import diagnosis as diagnosis
-    from darkmetrics import distributions as distributions
-    from darkmetrics import evaluation as evaluation
-    from darkmetrics import exceptions as exceptions
-    from darkmetrics import frames as frames
     from darkmetrics.backtesting import Backtest, backtest
-    from darkmetrics.bounding import Bounds, bounds
-    from darkmetrics.changes import Change, Gap, Trend, change
-    from darkmetrics.comparison import Comparison, compare, compare_frame
+    from darkmetrics.bounding import bounds
+    from darkmetrics.changes import EvaluationChange, compare_evaluations
+    from darkmetrics.comparison import Comparison, compare
+    from darkmetrics.curves import ThresholdCurves, threshold_curves
     from darkmetrics.data.evaluation_set import EvaluationSet
-    from darkmetrics.diagnosis import Diagnosis
     from darkmetrics.diagnosis.run import diagnose
     from darkmetrics.distributions import MetricDistribution
-    from darkmetrics.evaluating import evaluate, evaluate_frame
+    from darkmetrics.evaluating import evaluate
     from darkmetrics.evaluation import Evaluation
     from darkmetrics.exceptions import (
+        AssumptionWarning,
         CalibrationWarning,
         InputError,
-        MethodError,
         MissingnessWarning,
-        RefutedWarning,
         UndefinedMetricWarning,
-        UnknownNameError,
     )
-    from darkmetrics.metrics import Metric, list_metrics, register_metric
+    from darkmetrics.metrics import list_metrics, register_metric
     from darkmetrics.monitoring import GroupedEvaluation, evaluate_by
-    from darkmetrics.noise import beta_parameters, robustness
-    from darkmetrics.threshold_curves import Curves, curves
     from darkmetrics.verification import Verification, verify
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AssumptionWarning",
     "Backtest",
-    "Bounds",
     "CalibrationWarning",
-    "Change",
     "Comparison",
-    "Curves",
-    "Diagnosis",
     "Evaluation",
+    "EvaluationChange",
     "EvaluationSet",
-    "Gap",
     "GroupedEvaluation",
     "InputError",
-    "MethodError",
-    "Metric",
     "MetricDistribution",
     "MissingnessWarning",
-    "RefutedWarning",
-    "Trend",
+    "ThresholdCurves",
     "UndefinedMetricWarning",
-    "UnknownNameError",
     "Verification",
     "backtest",
-    "baselines",
-    "beta_parameters",
     "bounds",
     "calibrators",
-    "change",
     "compare",
-    "compare_frame",
-    "curves",
+    "compare_evaluations",
     "diagnose",
     "evaluate",
     "evaluate_by",
-    "evaluate_frame",
-    "label_models",
     "list_metrics",
-    "mechanisms",
+    "masks",
     "methods",
     "metrics",
-    "paper_bounds",
+    "missing",
+    "paper",
     "plotting",
     "register_metric",
     "report",
-    "robustness",
+    "testing",
+    "threshold_curves",
     "verify",
 ]
 
@@ -111,40 +91,70 @@ _HOME = {
     for module, names in {
         "verification": ("Verification", "verify"),
         "backtesting": ("Backtest", "backtest"),
-        "bounding": ("Bounds", "bounds"),
-        "changes": ("Change", "Gap", "Trend", "change"),
-        "comparison": ("Comparison", "compare", "compare_frame"),
-        "threshold_curves": ("Curves", "curves"),
-        "diagnosis": ("Diagnosis", "diagnose"),
+        "bounding": ("bounds",),
+        "changes": ("EvaluationChange", "compare_evaluations"),
+        "comparison": ("Comparison", "compare"),
+        "curves": ("ThresholdCurves", "threshold_curves"),
+        "diagnosis": ("diagnose",),
         "distributions": ("MetricDistribution",),
-        "evaluating": ("evaluate", "evaluate_frame"),
+        "evaluating": ("evaluate",),
         "evaluation": ("Evaluation",),
         "data.evaluation_set": ("EvaluationSet",),
         "exceptions": (
+            "AssumptionWarning",
             "CalibrationWarning",
             "InputError",
-            "MethodError",
             "MissingnessWarning",
-            "RefutedWarning",
             "UndefinedMetricWarning",
-            "UnknownNameError",
         ),
-        "metrics": ("Metric", "list_metrics", "register_metric"),
+        "metrics": ("list_metrics", "register_metric"),
         "monitoring": ("GroupedEvaluation", "evaluate_by"),
-        "noise": ("beta_parameters", "robustness"),
     }.items()
     for name in names
 }
 
-# Modules that `darkmetrics.name` reaches besides those of `__all__`.
-_MODULES = ("diagnosis", "distributions", "evaluation", "exceptions", "frames")
+# What people look for by the names of other libraries, and the call to make.
+_INSTEAD = {
+    **{
+        f"{name}_score": f"evaluate(y_true, y_score, metrics={name!r}); y_pred= takes predictions"
+        for name in ("accuracy", "precision", "recall", "f1", "roc_auc", "average_precision", "balanced_accuracy")
+    },
+    "auc": "evaluate(y_true, y_score, metrics='roc_auc')",
+    "brier_score_loss": "evaluate(y_true, y_score, metrics='brier')",
+    "log_loss": "evaluate(y_true, y_score, metrics='log_loss')",
+    "classification_report": "evaluate(y_true, y_score), and print it",
+    "confusion_matrix": "evaluate(y_true, y_score, metrics=['tp', 'fp', 'fn', 'tn'])",
+    "roc_curve": "threshold_curves(evaluate(y_true, y_score))",
+    "precision_recall_curve": "threshold_curves(evaluate(y_true, y_score))",
+    "best_threshold": "threshold_curves(evaluate(y_true, y_score)).best_threshold('f1')",
+    "RocCurveDisplay": "plotting.plot_roc(evaluate(y_true, y_score))",
+    "PrecisionRecallDisplay": "plotting.plot_precision_recall(evaluate(y_true, y_score))",
+    "plot_roc": "plotting.plot_roc(evaluate(y_true, y_score))",
+    "CBPE": "evaluate_by('label', 'score', data=df, time='day', period='week')",
+    "load": "EvaluationSet.from_parquet(path) for counts; results are written, not read",
+    "MetricFrame": "evaluate_by('label', 'score', data=df, by='segment'), with .disparity('recall')",
+    "evaluate_frame": "evaluate('label', 'score', data=df)",
+    "compare_frame": "compare('label', ['score_a', 'score_b'], data=df)",
+    "bootstrap": "paper.bootstrap(EvaluationSet(y_true, y_score))",
+    "label_models": "missing, whose objects are passed as missingness=",
+    "change": "compare_evaluations(after, before)",
+    "curves": "threshold_curves(evaluation)",
+    "audit": "verify(before, after)",
+    "monitor": "evaluate_by('label', 'score', data=df, time='day', period='month')",
+    "suggest_labels": "evaluate(...).variance_decomposition('recall'), which shows what more labels would narrow",
+}
 
 
-if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one that exists
+if not _typing.TYPE_CHECKING:  # or type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        if name not in __all__ and name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in _INSTEAD:
+            raise AttributeError(f"darkmetrics has no {name!r}. Use darkmetrics.{_INSTEAD[name]}.")
+        if name not in __all__:
+            try:
+                return _importlib.import_module(f"{__name__}.{name}")
+            except ModuleNotFoundError:
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
         module = _importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
         value = getattr(module, name) if name in _HOME else module
         globals()[name] = value
@@ -152,4 +162,4 @@ if not _typing.TYPE_CHECKING:  # or type checkers would take any name for one th
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_MODULES, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,17 +1,11 @@
-"""Words that users say and that several places share; the command line lists them without importing what they name."""
+"""Words that users pass and several places share; the command line lists them without importing what they name."""
 
-# How long a period is.
+# Lengths of periods.
 PERIODS = ("hour", "day", "week", "month", "quarter", "year")
-# How laws are found.
+# Ways to compute distributions.
 METHODS = ("auto", "exact", "gaussian", "monte_carlo")
-# Why labels are missing, and the label model that goes with it.
-MECHANISMS = {
-    "random": "calibrated",
-    "by_score": "calibrated",
-    "by_label": "label_shift",
-    "by_score_and_label": "selection",
-    "late": "late",
-    "unknown": "auto",
-}
-# Label models that need nothing but what a command line can give.
-PLAIN_MODELS = ("auto", "calibrated", "label_shift", "selection", "late", "half", "prevalence")
+# Missingness mechanisms, and curves from scores to probabilities.
+MECHANISMS = ("random", "by_score", "by_label", "by_score_and_label", "delayed", "unknown")
+CALIBRATORS = ("flexible", "beta", "platt", "scaling_binning", "isotonic")
+# What results are for.
+SCOPES = ("rows", "population")

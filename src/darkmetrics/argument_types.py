@@ -30,6 +30,8 @@ class Learner(Classifier, Protocol):
 
 # A number, or a column of them.
 Numbers: TypeAlias = float | np.number[Any] | ArrayLike
+# Values per row of a mechanism: an array, the name of a column, or True for those of an EvaluationSet.
+RowValues: TypeAlias = ArrayLike | str | bool | None
 # A table of any engine: pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis; or files, by path, folder, pattern or
 # list of paths. These have nothing in common that a type could say.
 FrameLike: TypeAlias = object

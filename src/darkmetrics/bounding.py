@@ -4,16 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from darkmetrics import frames
-from darkmetrics._text import counted, prints_plainly
-from darkmetrics.argument_types import ArrayLike, LabelValue
+from darkmetrics._text import counted
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue
+from darkmetrics.calls import suggest_call
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import says_where
 from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
-from darkmetrics.tables import finite, html_lines, html_table, number_text, text_table
+from darkmetrics.result import Result
+from darkmetrics.tables import finite, number_text
 
 # Parts of a record that are numbers, as the table calls them.
 _COLUMNS = {
@@ -21,7 +21,7 @@ _COLUMNS = {
     "highest_possible": "highest possible",
     "oracle_pessimistic": "oracle pessimistic",
     "oracle_optimistic": "oracle optimistic",
-    "labelled_only": "labelled only",
+    "labeled_only": "labeled only",
 }
 
 
@@ -37,8 +37,8 @@ class MetricBounds:
         The smallest and the largest value over all labelings of the missing rows.
     oracle_pessimistic, oracle_optimistic : float
         The metric with every missing row decided wrongly, and with every one decided rightly.
-    labelled_only : float
-        The metric on the labelled rows alone.
+    labeled_only : float
+        The metric on the labeled rows alone.
     bounds_sharp : bool
         Whether some labels attain the smallest and the largest value.
     """
@@ -48,7 +48,7 @@ class MetricBounds:
     highest_possible: float
     oracle_pessimistic: float
     oracle_optimistic: float
-    labelled_only: float
+    labeled_only: float
     bounds_sharp: bool
 
     @classmethod
@@ -75,9 +75,8 @@ class MetricBounds:
         return {"better": self.better, **numbers, "bounds_sharp": self.bounds_sharp}
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False)
-class Bounds(Mapping[str, MetricBounds]):
+class Bounds(Result, Mapping[str, MetricBounds]):
     """Between which values each metric must lie: a mapping from metric name to `MetricBounds`.
 
     Print it for a table, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
@@ -104,19 +103,20 @@ class Bounds(Mapping[str, MetricBounds]):
             "metrics": {name: one.to_dict() for name, one in self.bounds.items()},
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+    def to_records(self) -> list[dict[str, Any]]:
         parts = ("better", *_COLUMNS, "bounds_sharp")
-        columns = {part: [getattr(one, part) for one in self.bounds.values()] for part in parts}
-        return frames.to_native_frame({"metric": list(self.bounds), **columns}, backend)
+        return [{"metric": name, **{p: getattr(one, p) for p in parts}} for name, one in self.bounds.items()]
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _words(self) -> list[str]:
+        return str(self.data).splitlines()
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""
         return ["", *_COLUMNS.values()], [
             [name, *(_cell(one, part) for part in _COLUMNS)] for name, one in self.bounds.items()
         ]
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """What stands below the table."""
         sharp = all(one.bounds_sharp for one in self.bounds.values())
         return [] if sharp else ["Bounds in brackets hold, but perhaps no labeling attains them."]
@@ -126,26 +126,20 @@ class Bounds(Mapping[str, MetricBounds]):
             f"<Bounds of {counted(self.data.n_rows, 'row')}, {self.data.n_missing:,} missing: {', '.join(self.bounds)}>"
         )
 
-    def __str__(self) -> str:
-        below = ["", *self.notes()] if self.notes() else []
-        return "\n".join([str(self.data), "", *text_table(*self.table()), *below])
 
-    def _repr_html_(self) -> str:
-        above = html_lines(str(self.data).splitlines())
-        return f"<div>{above}{html_table(*self.table())}{html_lines(self.notes())}</div>"
-
-
-@says_where("Bounds hold whatever the missing labels are; it is one of evaluate.")
+@suggest_call("Bounds hold whatever the missing labels are; it is one of evaluate.")
 def bounds(
-    y_true: ArrayLike | EvaluationSet,
-    y_score: ArrayLike | None = None,
+    y_true: ArrayLike | str | EvaluationSet,
+    y_score: ArrayLike | str | None = None,
     *,
+    data: FrameLike | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
     threshold: float | None = None,
-    y_pred: ArrayLike | None = None,
+    y_pred: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
-    sample_weight: ArrayLike | None = None,
+    score_bins: str | int = "auto",
 ) -> Bounds:
     """Between which values must each metric lie, whatever the missing labels are?
 
@@ -154,8 +148,8 @@ def bounds(
 
     Parameters
     ----------
-    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight
-        As in `evaluate`: arrays, or an EvaluationSet as the only data, such as `EvaluationSet.from_frame` counts.
+    y_true, y_score, data, threshold, y_pred, sample_weight, pos_label, missing_label, score_bins
+        As in `evaluate`: arrays, columns of a table, or an EvaluationSet as the only data.
     metrics : str, Metric, callable, or a sequence or mapping of these
         What to bound. A 0/0 counts as what scikit-learn would return.
 
@@ -171,27 +165,20 @@ def bounds(
     >>> y_score = [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
     >>> result = dm.bounds(y_true, y_score, metrics=["recall", "roc_auc"])
     >>> print(result)
-    8 rows: 6 labelled (3 positive, 3 negative), 2 missing (25.0%)
+    8 rows: 6 labeled (3 positive, 3 negative), 2 missing (25.0%)
     4 positive decisions (1 of them missing their label), 4 negative (1)
     <BLANKLINE>
-              lowest possible   highest possible   oracle pessimistic   oracle optimistic   labelled only
+              lowest possible   highest possible   oracle pessimistic   oracle optimistic   labeled only
     recall              0.500              0.750                0.500               0.750           0.667
     roc_auc             0.625              0.875                0.625               0.875           0.778
     >>> result["recall"].worst, result["recall"].best
     (0.5, 0.75)
     """
+    given = dict(locals())
     chosen = metrics_from(metrics)
-    data = evaluation_set_from(
-        y_true,
-        y_score,
-        threshold=threshold,
-        y_pred=y_pred,
-        pos_label=pos_label,
-        missing_label=missing_label,
-        sample_weight=sample_weight,
-    )
-    warn_of_default_threshold([data], chosen)
-    return Bounds(data, {metric.name: MetricBounds.of(metric, data) for metric in chosen})
+    rows = evaluation_set_from(**{name: value for name, value in given.items() if name != "metrics"})
+    warn_of_default_threshold([rows], chosen)
+    return Bounds(rows, {metric.name: MetricBounds.of(metric, rows) for metric in chosen})
 
 
 def _cell(one: MetricBounds, part: str) -> str:

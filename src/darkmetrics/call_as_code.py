@@ -1,5 +1,6 @@
 """The call that made a result, as code: so that a report can say how to make it again."""
 
+import ast
 import inspect
 import itertools
 import sys
@@ -20,9 +21,9 @@ def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.call_as_code import arguments_given
-    >>> tilted = dm.label_models.Tilted("calibrated", prevalence=0.4)
-    >>> arguments_given(dm.evaluate, {"label_model": tilted, "pos_label": 1, "sample_weight": [1.0] * 1000, "rng": 0})
-    {'label_model': 'dm.label_models.Tilted(prevalence=0.4)', 'sample_weight': 'sample_weight', 'rng': '0'}
+    >>> tilted = dm.missing.ExponentialTilt("by_score", prevalence=0.4)
+    >>> arguments_given(dm.evaluate, {"missingness": tilted, "pos_label": 1, "sample_weight": [1.0] * 1000, "rng": 0})
+    {'missingness': 'dm.missing.ExponentialTilt(prevalence=0.4)', 'sample_weight': 'sample_weight', 'rng': '0'}
     """
     defaults = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
     changed = {name: value for name, value in given.items() if not _same(value, defaults[name])}
@@ -33,13 +34,38 @@ def arguments_given(function: Callable[..., Any], given: Mapping[str, Any]) -> d
     return {name: said or name for name, said in code.items()}
 
 
+def names_in(code: str) -> set[str]:
+    """Return the names that code needs besides the package.
+
+    Examples
+    --------
+    >>> from darkmetrics.call_as_code import names_in
+    >>> names_in("dm.missing.ByScore(strata=strata)"), names_in('float("nan")')
+    ({'strata'}, set())
+    """
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)} - {"dm", "float"}
+
+
 def _labels_as_code(value: Any) -> str | None:
     several = isinstance(value, (list, tuple, set, frozenset))
     return f"[{', '.join(as_code(one) or '...' for one in value)}]" if several else as_code(value)
 
 
 def as_code(value: Any) -> str | None:
-    """Code that makes the value again; None when it is data or a function, which code cannot repeat."""
+    """Return code that makes the value again; None for data and functions, which code cannot repeat.
+
+    Within an object of `dm.missing` these stand as the name of their field; those of reference rows begin with
+    "reference_", because rows are called the same.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> from darkmetrics.call_as_code import as_code
+    >>> as_code(dm.missing.Propensity("pi")), as_code(dm.missing.Propensity([0.5, 0.25]))
+    ("dm.missing.Propensity(propensity='pi')", 'dm.missing.Propensity(propensity=propensity)')
+    >>> as_code(dm.missing.Reference("fraud", "p", data={"fraud": [1, 0], "p": [0.9, 0.2]}))
+    "dm.missing.Reference(y_true='fraud', y_score='p', data=reference_data)"
+    """
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -57,7 +83,7 @@ def as_code(value: Any) -> str | None:
     name = type(value).__name__
     ours = package == __name__.partition(".")[0] and is_dataclass(value)
     # Mechanisms are public in another package than the one they are defined in.
-    public = (inner.partition(".")[0], "label_models")
+    public = (inner.partition(".")[0], "missing")
     module = next((module for module in public if hasattr(sys.modules.get(f"{package}.{module}"), name)), None)
     if not ours or module is None:
         return None
@@ -67,7 +93,9 @@ def as_code(value: Any) -> str | None:
         if field.default is MISSING or not _same(setting, field.default):
             code_of_setting = as_code(setting)
             if code_of_setting is None:
-                return None
+                if module != "missing":
+                    return None
+                code_of_setting = f"reference_{field.name}" if name == "Reference" else field.name
             settings.append(f"{field.name}={code_of_setting}")
     return f"dm.{module}.{name}({', '.join(settings)})"
 

@@ -80,7 +80,7 @@ class Certificate:
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, 1, 0] + [None] * 400, [0.9, 0.2, 0.6, 0.4] + [0.3, 0.7] * 200
-    >>> law = dm.evaluate(y_true, y_score, label_model=y_score[4:], method="gaussian")["accuracy"]
+    >>> law = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed(y_score[4:]), method="gaussian")["accuracy"]
     >>> law.certificate
     <Certificate: within 0.03544 of the true law, by Berry-Esseen>
     >>> round(law.certificate.bound_at(0.5), 9)  # there the true law has next to no mass
@@ -171,12 +171,12 @@ class Certificate:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Stored it is the bound alone, the same for every t: what it was computed from may hold any formula."""
-        law = getattr(self.approximation, "__self__", None)
+        distribution = getattr(self.approximation, "__self__", None)
         if self.theorem == _EXACT:
             return exact_certificate, (self.approximation,)
-        if law is None:  # made by hand, of functions that may be stored or not
+        if distribution is None:  # made by hand, of functions that may be stored or not
             return Certificate, tuple(getattr(self, field.name) for field in fields(self))
-        return kept_certificate, (self.ks_bound, self.theorem, self.assumptions, self.confidence, law)
+        return kept_certificate, (self.ks_bound, self.theorem, self.assumptions, self.confidence, distribution)
 
     def __repr__(self) -> str:
         if self.vacuous:
@@ -207,17 +207,17 @@ def exact_certificate(cdf: Cdf) -> Certificate:
 
 
 def kept_certificate(
-    ks_bound: float, theorem: str, assumptions: tuple[Assumption, ...], confidence: float, law: Any
+    ks_bound: float, theorem: str, assumptions: tuple[Assumption, ...], confidence: float, distribution: Any
 ) -> Certificate:
     """What is left of a certificate when its law is stored or sent elsewhere: the bound, the same for every t."""
 
     def enclosure(t: FloatArray) -> CdfBounds:
-        level, before = law._cdf(t, left=False), law._cdf(t, left=True)
+        level, before = distribution._cdf(t, left=False), distribution._cdf(t, left=True)
         lower, upper, below = level - ks_bound, level + ks_bound, before + ks_bound
         return CdfBounds(np.maximum(lower, 0.0), np.minimum(upper, 1.0), np.minimum(below, 1.0))
 
-    grid = np.unique(law._ppf(np.arange(1, _GRID) / _GRID))
-    return Certificate(theorem, assumptions, law._cdf, enclosure, grid, confidence, known=ks_bound)
+    grid = np.unique(distribution._ppf(np.arange(1, _GRID) / _GRID))
+    return Certificate(theorem, assumptions, distribution._cdf, enclosure, grid, confidence, known=ks_bound)
 
 
 def mixture_certificate(

@@ -4,54 +4,48 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics import frames
-from darkmetrics._text import counted, prints_plainly
-from darkmetrics.argument_types import PathLike, ReportSettings, Scope
+from darkmetrics._text import counted
+from darkmetrics.argument_types import PathLike, Scope
+from darkmetrics.calls import suggest_call
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distributions.mixture import variance_shares
-from darkmetrics.exceptions import Warned, says_where
+from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
-from darkmetrics.missingness.base import LabelModel, prevalence_in_words
+from darkmetrics.missingness.base import Mechanism, prevalence_in_words
 from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
 from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
+from darkmetrics.result import Result, load
 from darkmetrics.tables import (
     decimals_for,
     finite,
     flat_numbers,
-    html_lines,
-    html_table,
     interval_text,
     level_text,
     number_text,
-    text_table,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from darkmetrics.report.render import ReportPage
-    from darkmetrics.sensitivity import Sensitivity, TippingPoint
 
 _SENSITIVITY_ODDS = 3.0
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False)
-class Evaluation(Mapping[str, MetricDistribution]):
+class Evaluation(Result, Mapping[str, MetricDistribution]):
     """The law of each metric on one evaluation set: a mapping from metric name to `MetricDistribution`.
 
     Print it for a table in words, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
@@ -59,14 +53,14 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
     data: EvaluationSet
     metrics: Mapping[str, Metric]
-    laws: Mapping[str, MetricDistribution]
-    # The metrics on the labelled rows alone: what dropping the unlabelled rows would have reported.
-    labelled_only: Mapping[str, float]
+    distributions: Mapping[str, MetricDistribution]
+    # The metrics on the labeled rows alone: what dropping the unlabeled rows would have reported.
+    labeled_only: Mapping[str, float]
     # What a 0/0 of each metric counts as; NaN: it is left out.
     fills: Mapping[str, float]
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
-    nodes: Posterior
+    posterior: Posterior
     # What was said about why labels are missing (`missingness.choice.stated_reason`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
@@ -78,26 +72,35 @@ class Evaluation(Mapping[str, MetricDistribution]):
     arguments: Mapping[str, str] = field(default_factory=dict)
     # The rows are those of so many groups with label models of their own, of which this is the sum; 0: there is one.
     groups: int = 0
-    # When labels come, where rows have ages that the probabilities were learnt from; else None.
+    # When labels come, where rows have ages that the probabilities were learned from; else None.
     arrival: Arrival | None = None
     # What was warned of while this was found; the same was said as Python warnings.
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[RecordedWarning, ...] = ()
     # Where the probabilities came from, fitted if that takes time; None where it is more than one model.
-    model: LabelModel | None = None
+    model: Mechanism | None = None
     # What the laws are about: the "rows", or the "population" that they came from.
     scope: Scope = "rows"
     # The same for the rows, where this is about the population.
     on_rows: "Evaluation | None" = field(default=None, repr=False)
-    _sensitivities: dict[float, "Sensitivity"] = field(default_factory=dict, init=False, repr=False)
+    _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, name: str) -> MetricDistribution:
-        return self.laws[name_in(self.laws, name)]
+        return self.distributions[name_in(self.distributions, name)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.laws)
+        return iter(self.distributions)
 
     def __len__(self) -> int:
-        return len(self.laws)
+        return len(self.distributions)
+
+    def __sub__(self, other: object) -> Any:
+        """Return the change from another evaluation to this one, as `compare_evaluations(self, other)` does."""
+        return load("changes.run:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("distributions", ()):
+            raise AttributeError(f"Evaluation has no {name!r}. Use result[{name!r}].")
+        return super().__getattr__(name)
 
     @cached_property
     def population(self) -> "Evaluation":
@@ -110,15 +113,20 @@ class Evaluation(Mapping[str, MetricDistribution]):
         Examples
         --------
         >>> import darkmetrics as dm
-        >>> result = dm.evaluate([1, 0, 1, 1], [0.9, 0.2, 0.7, 0.4], metrics="precision", label_model="half")
+        >>> result = dm.evaluate(
+        ...     [1, 0, 1, 1], [0.9, 0.2, 0.7, 0.4], metrics="precision", missingness=dm.missing.Fixed(0.5)
+        ... )
         >>> result["precision"].interval(), [round(end, 3) for end in result.population["precision"].interval()]
         (Interval(low=1.0, high=1.0), [0.431, 0.999])
         """
         if self.scope == "population":
             return self
-        asked = Population(self.data, self.nodes)
-        laws = {name: asked.distribution(self.metrics[name], law) for name, law in self.laws.items()}
-        return replace(self, laws=laws, scope="population", on_rows=self)
+        asked = Population(self.data, self.posterior)
+        distributions = {
+            name: asked.distribution(self.metrics[name], distribution)
+            for name, distribution in self.distributions.items()
+        }
+        return replace(self, distributions=distributions, scope="population", on_rows=self)
 
     @property
     def rows(self) -> "Evaluation":
@@ -131,7 +139,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         These are the extremes of metrics that rise with every right decision. They are not for ROC-AUC: use
         `self[metric].support()` for bounds that nothing can pass.
         """
-        metric = name_in(self.laws, metric)
+        metric = name_in(self.distributions, metric)
         return Interval(*oracle_bounds(self.metrics[metric], self.data, self.fills[metric]))
 
     def target_probability(self, metric: str, target: float) -> float:
@@ -139,16 +147,16 @@ class Evaluation(Mapping[str, MetricDistribution]):
 
         NaN where the metric is never defined.
         """
-        name = name_in(self.laws, metric)
+        name = name_in(self.distributions, metric)
         value = target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
-        return chance_of_target(self.laws[name], value, self.metrics[name].better)
+        return chance_of_target(self.distributions[name], value, self.metrics[name].better)
 
     @cached_property
     def intervals(self) -> Mapping[str, Interval]:
         """The interval of each metric at the evaluation's confidence level (made on first use)."""
-        return {name: law.interval(self.confidence_level) for name, law in self.laws.items()}
+        return {name: distribution.interval(self.confidence_level) for name, distribution in self.distributions.items()}
 
-    def sensitivity(self, odds: float = _SENSITIVITY_ODDS) -> "Sensitivity":
+    def sensitivity(self, odds: float = _SENSITIVITY_ODDS) -> Any:
         """Compute the interval of each metric if the odds of the missing rows are off by a factor.
 
         The result contains all intervals of a metric if the odds that a missing row is positive are up to `odds` times
@@ -177,16 +185,14 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> print(result.sensitivity(odds=2))
                       90% interval   if odds 2x off
         precision   0.736 to 0.791   0.697 to 0.812
-        recall      0.767 to 0.807   0.733 to 0.828
+        recall      0.767 to 0.806   0.734 to 0.828
         """
-        from darkmetrics.sensitivity import check_odds, sensitivity_of
-
-        odds = check_odds(odds)
+        odds = load("sensitivity:check_odds")(odds)
         if odds not in self._sensitivities:
-            self._sensitivities[odds] = sensitivity_of(self, odds, self._sensitivities)
+            self._sensitivities[odds] = load("sensitivity:sensitivity_of")(self, odds, self._sensitivities)
         return self._sensitivities[odds]
 
-    def tipping_point(self, metric: str, target: float) -> "TippingPoint":
+    def tipping_point(self, metric: str, target: float) -> Any:
         """How far off may the odds of the missing rows be until a target is no longer met?
 
         The smallest factor, on the tilts of `sensitivity`, at which the probability that the metric meets the target
@@ -209,65 +215,69 @@ class Evaluation(Mapping[str, MetricDistribution]):
         >>> y_true = np.where(rng.random(500) < 0.3, np.nan, rng.random(500) < y_score)
         >>> result = dm.evaluate(y_true, y_score, missingness="random")
         >>> print(result.tipping_point("recall", 0.7))
-        recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.16
-        times lower for those decided positive and 4.16 times higher for those decided negative than assumed.
+        recall is at least 0.7 with probability 90% or more unless the odds that missing rows are positive are 4.22
+        times lower for those decided positive and 4.22 times higher for those decided negative than assumed.
         """
-        from darkmetrics.sensitivity import tipping_point_of
-
-        name = name_in(self.laws, metric)
-        return tipping_point_of(self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}"))
+        name = name_in(self.distributions, metric)
+        return load("sensitivity:tipping_point_of")(
+            self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+        )
 
     def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
         """How likely a metric meets a target if labels are missing for each of the reasons that were mixed.
 
         Empty where one reason was stated, or nothing is mixed.
         """
-        metric, found = name_in(self.laws, metric), dict[str, float]()
-        if not self.nodes.reasons or not self.nodes.independent:
+        metric, found = name_in(self.distributions, metric), dict[str, float]()
+        if not self.posterior.reasons or not self.posterior.independent:
             return found
-        for k in np.flatnonzero(weight_of_reasons(self.nodes) >= REFUTED):
-            rows, nodes = nodes_of_reason(self.nodes, int(k)).without_strata(self.data)
+        for k in np.flatnonzero(weight_of_reasons(self.posterior) >= REFUTED):
+            rows, posterior = nodes_of_reason(self.posterior, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
-            law = next(self.method.distributions([functional], nodes, rng=0))
+            distribution = next(self.method.distributions([functional], posterior, rng=0))
             if self.scope == "population":
-                law = Population(rows, nodes).distribution(self.metrics[metric], law)
-            found[self.nodes.reasons[k]] = chance_of_target(law, target, self.metrics[metric].better)
+                distribution = Population(rows, posterior).distribution(self.metrics[metric], distribution)
+            found[self.posterior.reasons[k]] = chance_of_target(distribution, target, self.metrics[metric].better)
         return found
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What the data say about why labels are missing, and what that does to these metrics (made on first use)."""
         metrics = tuple(self.metrics.values())
-        late = None if self.arrival is None else (self.arrival, self.nodes)
+        late = None if self.arrival is None else (self.arrival, self.posterior)
         return diagnosis_of(self.data, self.reference, metrics, self.fills, self.stated, self.groups, late)
 
     @cached_property
-    def bucket_effect(self) -> Mapping[str, float]:
+    def binning_error(self) -> Mapping[str, float]:
         """How far it can have moved each metric that scores were counted in buckets (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
         NaN where it is not known. What a label model makes of a bucket's mean score is not in it.
         """
-        return {name: metric.bucket_effect(self.data) for name, metric in self.metrics.items()}
+        return {name: metric.binning_error(self.data) for name, metric in self.metrics.items()}
 
-    def variance_split(self, metric: str) -> dict[str, float]:
+    def variance_decomposition(self, metric: str) -> dict[str, float]:
         """Where the spread of a metric comes from, as shares of its variance that add up to one.
 
         "labels": what the missing labels are, were their probabilities known; it goes away only as labels arrive.
-        "calibration": the probabilities are learnt from few labels; more labels anywhere help. "prevalence": it is not
-        known how far missing rows differ from labelled ones; stating the mechanism or reference rows help. In the
+        "calibration": the probabilities are learned from few labels; more labels anywhere help. "prevalence": it is not
+        known how far missing rows differ from labeled ones; stating the mechanism or reference rows help. In the
         population also "sampling": another sample would have other rows; more rows help. Where there is no spread, all
         of nothing is due to the labels.
         """
-        law = self[metric]
+        distribution = self[metric]
         if self.on_rows is not None:
             # Probabilities that are given stand for the labels; none is drawn.
-            known = 0.0 if self.nodes.given or not law.var() > 0.0 else min(1.0, self.on_rows[metric].var() / law.var())
-            parts_of_rows = self.on_rows.variance_split(metric)
+            known = (
+                0.0
+                if self.posterior.given or not distribution.var() > 0.0
+                else min(1.0, self.on_rows[metric].var() / distribution.var())
+            )
+            parts_of_rows = self.on_rows.variance_decomposition(metric)
             return {source: known * share for source, share in parts_of_rows.items()} | {"sampling": 1.0 - known}
-        return variance_shares(law, self.nodes.shift)
+        return variance_shares(distribution, self.posterior.shift)
 
-    def plot(self, metric: str | Sequence[str] | None = None, *, ax: "Axes | None" = None, **settings: Any) -> "Axes":
+    def plot(self, metric: str | Sequence[str] | None = None, *, ax: "Axes | None" = None, **settings: Any) -> Any:
         """All metrics, or some, in one forest plot (`plotting.plot_metrics`); of one named metric its law.
 
         The latter is `plotting.plot_distribution`. Needs matplotlib. Returns the Axes drawn on.
@@ -275,52 +285,48 @@ class Evaluation(Mapping[str, MetricDistribution]):
         Examples
         --------
         >>> import darkmetrics as dm
-        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
         >>> result.plot("recall", target=0.6).get_xlabel()
         'recall'
         """
-        from darkmetrics.plotting.distribution import plot_distribution
-        from darkmetrics.plotting.metrics import plot_metrics
+        draw = load(
+            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.metrics:plot_metrics"
+        )
+        return draw(self, metric, ax=ax, **settings)
 
-        if isinstance(metric, str):
-            return plot_distribution(self, metric, ax=ax, **settings)
-        return plot_metrics(self, metric, ax=ax, **settings)
-
-    def plot_arrival(self, ax: "Axes | None" = None) -> "Axes":
+    def plot_arrival(self, ax: "Axes | None" = None) -> Any:
         """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
-        from darkmetrics.plotting.arrivals import plot_arrival
-
-        return plot_arrival(self, ax=ax)
+        return load("plotting.arrivals:plot_arrival")(self, ax=ax)
 
     def sentence(self, metric: str) -> str:
-        """What is known of one metric, in words for somebody who has never heard of it, with what is assumed.
+        """What is known of one metric, in words for somebody who has never record_warnings of it, with what is assumed.
 
         Examples
         --------
         >>> import darkmetrics as dm
-        >>> dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6]).sentence("recall")
-        'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabelled rows would have said 0.500. Assumed: missing
+        >>> dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6])).sentence("recall")
+        'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabeled rows would have said 0.500. Assumed: missing
         labels are independent, with the probabilities given.'
         """
-        from darkmetrics.report.sentences import headline
-
-        metric = name_in(self.laws, metric)
-        entry = self[metric].to_dict(self.confidence_level) | {"labelled_only": finite(self.labelled_only[metric])}
-        said = headline(metric, entry, self.data.counts(), self.scope)
+        metric = name_in(self.distributions, metric)
+        entry = self[metric].to_dict(self.confidence_level) | {"labeled_only": finite(self.labeled_only[metric])}
+        said = load("report.sentences:headline")(metric, entry, self.data.counts(), self.scope)
         return " ".join(filter(None, [f"{said}.", *self.assumption.split("\n")]))
 
     def to_dict(self, *, flat: bool = False) -> dict[str, Any]:
         """Everything as plain numbers and text, ready for JSON (`docs/reference/evaluation.md` has the schema).
 
         With `flat`, numbers alone, each by one name, as `mlflow.log_metrics` takes them: "recall", "recall_low",
-        "recall_high", "recall_labelled_only", and how many rows there are. What is undefined is left out.
+        "recall_high", "recall_labeled_only", and how many rows there are. What is undefined is left out.
         """
         if flat:
             return flat_numbers(
                 {"": self.data.counts()}
                 | {
-                    name: {"": law.mean(), "low": low, "high": high, "labelled_only": self.labelled_only[name]}
-                    for (name, law), (low, high) in zip(self.laws.items(), self.intervals.values(), strict=True)
+                    name: {"": distribution.mean(), "low": low, "high": high, "labeled_only": self.labeled_only[name]}
+                    for (name, distribution), (low, high) in zip(
+                        self.distributions.items(), self.intervals.values(), strict=True
+                    )
                 }
             )
         found: dict[str, Any] = {
@@ -334,17 +340,17 @@ class Evaluation(Mapping[str, MetricDistribution]):
                 name: {
                     "meaning": self.metrics[name].meaning,
                     "better": self.metrics[name].better,
-                    "labelled_only": finite(self.labelled_only[name]),
-                    **law.to_dict(self.confidence_level),
+                    "labeled_only": finite(self.labeled_only[name]),
+                    **distribution.to_dict(self.confidence_level),
                     "sensitivity": self._moved_numbers(name),
-                    **{f"variance_from_{source}": share for source, share in self.variance_split(name).items()},
+                    **{f"variance_from_{source}": share for source, share in self.variance_decomposition(name).items()},
                 }
-                for name, law in self.laws.items()
+                for name, distribution in self.distributions.items()
             },
         }
-        if self.data.buckets is not None:
-            effects = {name: finite(effect) for name, effect in self.bucket_effect.items()}
-            found |= {"buckets": self.data.buckets, "bucket_effect": effects}
+        if self.data.score_bins is not None:
+            effects = {name: finite(effect) for name, effect in self.binning_error.items()}
+            found |= {"buckets": self.data.score_bins, "bucket_effect": effects}
         return found if self.arrival is None else found | {"arrival": self.arrival.to_dict()}
 
     def _moved_numbers(self, name: str) -> dict[str, float | None]:
@@ -352,7 +358,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         low, high = found[name]
         return {"odds": found.odds, "low": finite(low), "high": finite(high)}
 
-    def records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """One flat record per metric, with its name: the rows of `to_frame`."""
         rows = []
         for name, entry in self.to_dict()["metrics"].items():
@@ -360,21 +366,8 @@ class Evaluation(Mapping[str, MetricDistribution]):
             rows.append({"metric": name, "scope": self.scope, **entry, **moved})
         return rows
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
-        rows = self.records()
-        numbers = {key for row in rows for key, value in row.items() if isinstance(value, float)}
-        columns = {
-            key: [np.nan if key in numbers and row[key] is None else row[key] for row in rows] for key in rows[0]
-        }
-        return frames.to_native_frame(columns, backend)
-
-    @overload
-    def report(self, path: None = None, **about: Unpack[ReportSettings]) -> "ReportPage": ...
-    @overload
-    def report(self, path: PathLike, **about: Unpack[ReportSettings]) -> Path: ...
-    @says_where()
-    def report(
+    @suggest_call()
+    def report(  # type: ignore[override]  # names what it takes
         self,
         path: PathLike | None = None,
         *,
@@ -384,7 +377,7 @@ class Evaluation(Mapping[str, MetricDistribution]):
         source: str | Mapping[str, Any] | None = None,
         date: str | dt.date | None = None,
         audit: Mapping[str, Any] | None = None,
-    ) -> "Path | ReportPage":
+    ) -> Any:
         """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
 
         The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
@@ -412,89 +405,91 @@ class Evaluation(Mapping[str, MetricDistribution]):
         --------
         >>> import tempfile
         >>> import darkmetrics as dm
-        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     page = result.report(f"{folder}/four-rows.html", targets={"recall": 0.6})
         ...     page.name, page.stat().st_size < 1_500_000
         ('four-rows.html', True)
         """
-        from darkmetrics.report.render import write_report
-
         about = {"targets": targets, "confidence": confidence, "title": title, "source": source}
-        return write_report(self, path, **about, date=date, audit=audit)
+        return load("report.render:write_report")(self, path, **about, date=date, audit=audit)
 
     def __repr__(self) -> str:
         data, about = self.data, " for their population" if self.scope == "population" else ""
         return f"<Evaluation of {counted(data.n_rows, 'row')}, {data.n_missing:,} missing{about}: {', '.join(self)}>"
 
-    def __str__(self) -> str:
-        return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
-
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, how many missing rows are positive."""
         n, m = self.data.n_rows, self.data.n_missing
-        words = [f"{counted(n, 'row')}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
+        words = [f"{counted(n, 'row')}: {n - m:,} labeled, {m:,} missing ({m / n:.1%})"]
         if not m:
             return words
         words += filter(None, self.assumption.split("\n"))
-        if len(self.nodes) > 1 and self.data.missing_cells.size:
-            words.append(prevalence_in_words(self.data, self.nodes))
+        if len(self.posterior) > 1 and self.data.missing_cells.size:
+            words.append(prevalence_in_words(self.data, self.posterior))
         if self.arrival is not None:
             words.append(self.arrival.headline())
         if self.stated is None:
-            words += filter(None, [what_narrows(self.laws, self.intervals, self.nodes, self.confidence_level)])
+            words += filter(
+                None, [what_narrows(self.distributions, self.intervals, self.posterior, self.confidence_level)]
+            )
         return words
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, and what is proven about approximations."""
         notes = [scope_in_words(self.scope, self.data.n_rows), *threshold_in_words(self.data, self.metrics.values())]
-        if any(not law.bounds_sharp for law in self.laws.values()):
+        if any(not distribution.bounds_sharp for distribution in self.distributions.values()):
             notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
         # What is near exact is off by less than is printed, and what is proven of it takes time.
-        approximate = {name: law for name, law in self.laws.items() if law.method not in ("exact", "near exact")}
+        approximate = {
+            name: distribution
+            for name, distribution in self.distributions.items()
+            if distribution.method not in ("exact", "near exact")
+        }
         if approximate and self.scope == "rows":
             notes.append(proven(approximate))
-        if self.data.buckets is not None:
-            notes.append(buckets_in_words(self.data.buckets, self.bucket_effect))
+        if self.data.score_bins is not None:
+            notes.append(buckets_in_words(self.data.score_bins, self.binning_error))
         return notes
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""
         header = [
             "",
             "estimate",
             f"{level_text(self.confidence_level)} interval",
             self.sensitivity().column,
-            "labelled only",
+            "labeled only",
             *(["worst to best"] if self.scope == "rows" else []),
             "method",
             "undefined",
         ]
-        return header, [self._row(name, law) for name, law in self.laws.items()]
+        return header, [self._row(name, distribution) for name, distribution in self.distributions.items()]
 
-    def _row(self, name: str, law: MetricDistribution) -> list[str]:
+    def _row(self, name: str, distribution: MetricDistribution) -> list[str]:
         low, high = self.intervals[name]
-        worst, best = law.support()[:: -1 if self.metrics[name].better == "lower" else 1]
+        worst, best = distribution.support()[:: -1 if self.metrics[name].better == "lower" else 1]
         decimals = decimals_for(high - low)
         bounds = (
             f"{number_text(worst, 2)} to {number_text(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
         )
         return [
             name,
-            number_text(law.mean(), decimals),
+            number_text(distribution.mean(), decimals),
             interval_text((low, high), decimals),
             self._moved_text(name),
-            number_text(self.labelled_only[name], 3) if self.data.n_labelled else "no labels",
-            *([bounds if law.bounds_sharp else f"({bounds})"] if self.scope == "rows" else []),
-            law.method,
-            "0" if law.undefined == 0.0 else "<0.1%" if law.undefined < 0.001 else f"{law.undefined:.1%}",
+            number_text(self.labeled_only[name], 3) if self.data.n_labeled else "no labels",
+            *([bounds if distribution.bounds_sharp else f"({bounds})"] if self.scope == "rows" else []),
+            distribution.method,
+            "0"
+            if distribution.undefined == 0.0
+            else "<0.1%"
+            if distribution.undefined < 0.001
+            else f"{distribution.undefined:.1%}",
         ]
 
     def _moved_text(self, name: str) -> str:
         interval = self.sensitivity()[name]
-        if np.isnan(interval.low) and not self.nodes.independent:
+        if np.isnan(interval.low) and not self.posterior.independent:
             return "not known"
         return interval_text(interval, decimals_for(interval.high - interval.low))

@@ -1,14 +1,13 @@
 """Errors and warnings, and the one way to suggest a name that was misspelt."""
 
 import difflib
-import functools
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
+from typing import NamedTuple, Self
 
 from darkmetrics._text import printable
 
@@ -62,7 +61,7 @@ class InputError(ValueError):
         """
         argument = names.get(self.argument, self.argument)
         code = sorted((name for name in names if "_" in name), key=len, reverse=True)
-        known = "|".join([QUOTED, *(rf"\b{re.escape(name)}\b" for name in code)])
+        known = "|".join([QUOTED, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in code)])
         rule = re.sub(known, lambda found: names.get(found[0], found[0]), self.args[0][len(self.argument) :])
         return type(self)(argument + rule, argument)
 
@@ -104,11 +103,11 @@ class MissingnessWarning(UserWarning):
     """
 
 
-class RefutedWarning(MissingnessWarning):
+class AssumptionWarning(MissingnessWarning):
     """The rows clearly contradict what was assumed about missing labels: a mechanism, or equal delays of all rows."""
 
 
-class Warned(NamedTuple):
+class RecordedWarning(NamedTuple):
     """A warning that is part of a result: the name of its category, and what it says."""
 
     category: str
@@ -118,15 +117,15 @@ class Warned(NamedTuple):
         return self.message
 
 
-_HEARD: ContextVar[list[Warned] | None] = ContextVar("darkmetrics_heard", default=None)
+_RECORDED: ContextVar[list[RecordedWarning] | None] = ContextVar("darkmetrics_recorded", default=None)
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """A Python warning, at the user's own line, that the result being made keeps as well (`heard`)."""
+    """A Python warning, at the user's own line, that the result being made keeps as well (`record_warnings`)."""
     message = printable(message, keep="\n")
-    kept = _HEARD.get()
+    kept = _RECORDED.get()
     if kept is not None:
-        kept.append(Warned(category.__name__, message))
+        kept.append(RecordedWarning(category.__name__, message))
     warnings.warn(message, category, stacklevel=level_of_caller())
 
 
@@ -139,31 +138,20 @@ def level_of_caller() -> int:
 
 
 @contextmanager
-def heard() -> Iterator[list[Warned]]:
+def record_warnings() -> Iterator[list[RecordedWarning]]:
     """What is warned of inside the block; a block around this one hears it too.
 
     Not `warnings.catch_warnings`, which changes filters for all threads, and hears nothing that a user silenced.
     """
-    said: list[Warned] = []
-    outer = _HEARD.get()
-    token = _HEARD.set(said)
+    said: list[RecordedWarning] = []
+    outer = _RECORDED.get()
+    token = _RECORDED.set(said)
     try:
         yield said
     finally:
-        _HEARD.reset(token)
+        _RECORDED.reset(token)
         if outer is not None:
             outer += said
-
-
-def reference_from(reference: Any, calibration: Any) -> Any:
-    """Reference rows, given by this name or as `calibration`, which they were called before."""
-    if calibration is None:
-        return reference
-    if reference is not None:
-        raise InputError("calibration: an older word for reference, which is given too. Give reference alone.")
-    text = "calibration: deprecated, and will be removed. Pass reference= instead."
-    warnings.warn(text, FutureWarning, stacklevel=level_of_caller())
-    return calibration
 
 
 def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:
@@ -176,111 +164,3 @@ def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hi
     suggestion = f" Choose from {', '.join(map(repr, known))}." if known else ""
     suggestion = f" Did you mean {near[0]!r}?" if near else suggestion
     return UnknownNameError.about(argument, f"unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")
-
-
-# Arguments that are meant where another function has another word, or another way.
-_TWINS = {
-    "y_pred": "decision",
-    "decision": "y_pred",
-    "sample_weight": "weight",
-    "weight": "sample_weight",
-    "age": "scored_at",
-    "scored_at": "age",
-    "labelled_at": "delay",
-    "method": "methods",
-    "label_model": "label_models",
-    "missingness": "label_models",
-    "score": "scores",
-    "confidence_level": "confidence_levels",
-    "random_state": "rng",
-    "seed": "rng",
-}
-_WAYS = {
-    "groups": "Rows that share their fate, as those of one customer do, are known to evaluate and evaluate_frame "
-    "alone. Here keep one random row of each group.",
-    "n_resamples": "Say method=methods.MonteCarlo(n_resamples=...).",
-    "prevalence": "A share of positives that you know is label_model=label_models.Tilted(prevalence=...).",
-}
-_AGES = frozenset(["age", "delay", "maturity", "scored_at", "labelled_at", "as_of"])
-# What evaluate takes, and others may not: a word that is right elsewhere is no misspelling of one that is right here.
-ARGUMENTS_OF_EVALUATE = frozenset(
-    [
-        "y_true",
-        "y_score",
-        "metrics",
-        "threshold",
-        "y_pred",
-        "label_model",
-        "missingness",
-        "reference",
-        "propensity",
-        "strata",
-        "age",
-        "delay",
-        "maturity",
-        "groups",
-        "method",
-        "pos_label",
-        "missing_label",
-        "sample_weight",
-        "zero_division",
-        "rng",
-        "confidence_level",
-        "scope",
-        "calibration",
-        "label",
-        "score",
-    ]
-)
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
-
-
-def says_where(elsewhere: str = "") -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
-    """For public functions: an argument that is not taken is answered with where it belongs.
-
-    `elsewhere` is said of an argument of `evaluate` for which the function has no word.
-    """
-
-    def decorated(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-        @functools.wraps(function)
-        def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
-            try:
-                return function(*args, **kwargs)
-            except TypeError:
-                wrong = _not_taken(function, args, kwargs, elsewhere)
-                if wrong is None:
-                    raise
-            raise wrong
-
-        return called
-
-    return decorated
-
-
-def _not_taken(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], elsewhere: str
-) -> UnknownArgumentError | None:
-    """What to say of a call that cannot be: None where its arguments are those of the function, or lack one."""
-    taken = inspect.signature(function).parameters
-    name, beside = function.__name__, [one.name for one in taken.values() if one.kind is one.POSITIONAL_OR_KEYWORD]
-    if len(args) > len(beside):
-        own = beside.count("self")
-        takes = f"{len(beside) - own} ({', '.join(beside[own:])})"
-        words = f"{len(args) - own} values without a name, where {name} takes {takes}."
-        return UnknownArgumentError.about(name, f"{words} {elsewhere}".rstrip())
-    unknown = next((one for one in kwargs if one not in taken), None)
-    if unknown is None:
-        return None
-    if unknown in _AGES and "scores" in taken:
-        where = "Comparisons take no ages of rows; evaluate and evaluate_frame do, one model at a time."
-    elif _TWINS.get(unknown) in taken:
-        where = f"Did you mean {_TWINS[unknown]!r}?"
-    elif unknown in _WAYS and {"method", "label_model"} <= taken.keys():
-        where = _WAYS[unknown]
-    elif unknown in ARGUMENTS_OF_EVALUATE:
-        where = elsewhere or "It is one of evaluate."
-    else:
-        near = difflib.get_close_matches(unknown.lower(), taken, n=1, cutoff=0.65)
-        where = f"Did you mean {near[0]!r}?" if near else f"It takes {', '.join(taken)}."
-    return UnknownArgumentError.about(unknown, f"no argument of {name}. {where}")

@@ -56,15 +56,15 @@ def warn_of_default_threshold(sets: Sequence[EvaluationSet], metrics: Iterable[M
     warn(
         f"Scores{model and f' of {model}'} range from {low:.4g} to {high:.4g}, so they are not probabilities, but no "
         f"threshold was passed. Rows with a score of {THRESHOLD:g} or more were predicted positive: "
-        f"{n_positive:,} of {n_rows:,} rows ({n_positive / n_rows:.1%}). Pass threshold= or the predictions (y_pred=, "
-        f"decision=). Set threshold={THRESHOLD:g} to silence this warning.",
+        f"{n_positive:,} of {n_rows:,} rows ({n_positive / n_rows:.1%}). Pass threshold= or the predictions "
+        f"(y_pred=). Set threshold={THRESHOLD:g} to silence this warning.",
         UserWarning,
     )
 
 
-def proven(laws: dict[str, MetricDistribution]) -> str:
+def proven(distributions: dict[str, MetricDistribution]) -> str:
     """What is proven about the error of approximate laws, in a sentence."""
-    proofs = {name: law.certificate for name, law in laws.items()}
+    proofs = {name: distribution.certificate for name, distribution in distributions.items()}
     useful = [
         f"{proof.ks_bound:.2g} ({name}{'' if proof.confidence == 1.0 else f', {level_text(proof.confidence)} sure'})"
         for name, proof in proofs.items()
@@ -75,12 +75,12 @@ def proven(laws: dict[str, MetricDistribution]) -> str:
     return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
 
 
-def buckets_in_words(buckets: int, effects: Mapping[str, float]) -> str:
+def buckets_in_words(score_bins: int, effects: Mapping[str, float]) -> str:
     """How far buckets can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]
     exact = [name for name, effect in effects.items() if effect == 0.0]
-    text = f"Scores are in {buckets:,} buckets"
+    text = f"Scores are in {score_bins:,} buckets"
     if moved:
         text += f": that moves {', '.join(moved)}"
     if exact:
@@ -104,37 +104,44 @@ _IN_WORDS = {
 
 
 def what_narrows(
-    laws: Mapping[str, MetricDistribution], intervals: Mapping[str, Interval], nodes: Posterior, level: float
+    distributions: Mapping[str, MetricDistribution],
+    intervals: Mapping[str, Interval],
+    posterior: Posterior,
+    level: float,
 ) -> str:
     """Which statements would narrow an answer that mixes reasons, with the width of the first metric under each.
 
-    Empty where nothing is mixed, and where reference rows are there that the labelled ones contradict.
+    Empty where nothing is mixed, and where reference rows are there that the labeled ones contradict.
     """
-    if not nodes.reasons or weight_of_reasons(nodes)[BY_REFERENCE]:
+    if not posterior.reasons or weight_of_reasons(posterior)[BY_REFERENCE]:
         return ""
-    open_ = (name for name, law in laws.items() if law.by_node is not None and np.ptp(intervals[name]) > 0.0)
+    open_ = (
+        name
+        for name, distribution in distributions.items()
+        if distribution.by_draw is not None and np.ptp(intervals[name]) > 0.0
+    )
     name = next(open_, None)
     by_score = by_label = ""
     if name is not None:
         whole = float(np.ptp(intervals[name]))
-        by_score = f" ({name} known to within {_width(laws[name], nodes, BY_SCORE, level)} instead of {_short(whole)})"
-        by_label = f" ({_width(laws[name], nodes, BY_LABEL, level)})"
+        known = [_width(distributions[name], posterior, reason, level) for reason in (BY_SCORE, BY_LABEL)]
+        by_score, by_label = f" ({name} known to within {known[0]} instead of {_short(whole)})", f" ({known[1]})"
     said = f"Say missingness='random' or 'by_score'{by_score}"
-    if weight_of_reasons(nodes)[BY_LABEL] >= REFUTED:
+    if weight_of_reasons(posterior)[BY_LABEL] >= REFUTED:
         said += f", 'by_label'{by_label}"
-    return f"{said}, or give age=, reference= or propensity=."
+    return f"{said}, or pass dm.missing.Reference, Delayed or Propensity."
 
 
-def _width(law: MetricDistribution, nodes: Posterior, reason: int, level: float) -> str:
+def _width(distribution: MetricDistribution, posterior: Posterior, reason: int, level: float) -> str:
     """The width of a metric's interval at the nodes of one reason, each of which is nearly a Gaussian."""
-    assert law.by_node is not None
-    own = np.flatnonzero(nodes.reason == reason)
-    weight, mean, var = (part[own] for part in law.by_node)
+    assert distribution.by_draw is not None
+    own = np.flatnonzero(posterior.reason == reason)
+    weight, mean, var = (part[own] for part in distribution.by_draw)
     if not weight.sum() > 0.0:
         return "nothing known"
     tail = 0.5 * (1.0 - level)
     low, high = (normal_mixture_quantile(q, weight / weight.sum(), mean, np.sqrt(var)) for q in (tail, 1.0 - tail))
-    lowest, highest = law.support()
+    lowest, highest = distribution.support()
     return _short(min(high, highest) - max(low, lowest))
 
 

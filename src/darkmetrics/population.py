@@ -25,10 +25,10 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import (
     BetaMixture,
     Discrete,
+    DrawMoments,
     Interval,
     MetricDistribution,
     Mixture,
-    NodeMoments,
     Normal,
     Rational,
     Undefined,
@@ -71,10 +71,10 @@ class _Parts(NamedTuple):
 class Population:
     """One set and what is believed about its missing labels, for the laws of any number of metrics."""
 
-    def __init__(self, data: EvaluationSet, nodes: Posterior) -> None:
-        rows, nodes = nodes.without_strata(data)
+    def __init__(self, data: EvaluationSet, posterior: Posterior) -> None:
+        rows, posterior = posterior.without_strata(data)
         # Groups of rows are drawn whole; where every row is one of its own there is nothing to it.
-        self._groups = rows.groups if isinstance(nodes, ClusteredPosterior) else None
+        self._groups = rows.groups if isinstance(posterior, ClusteredPosterior) else None
         if self._groups is not None and int(self._groups.max()) < 1:
             raise InputError(
                 "groups: all rows are of one group, which says nothing about a population of groups. Leave scope at "
@@ -84,8 +84,8 @@ class Population:
         if weight is not None and bool(np.all(weight == weight[0])):  # one weight for all is none
             cells = replace(rows.cells, weight=None)
             rows = EvaluationSet.from_cells(cells, threshold=rows.threshold, pos_label=rows.pos_label)
-        self._rows, self._nodes, self._problem = rows, nodes, Problem(nodes)
-        self._given = nodes.given
+        self._rows, self._nodes, self._problem = rows, posterior, Problem(posterior)
+        self._given = posterior.given
         # Labelings at each node over which sums of groups are averaged, for all metrics.
         self._labels: dict[int, FloatArray] = {}
 
@@ -103,8 +103,8 @@ class Population:
 
     def _parts(self, metric: Metric, share: Share) -> _Parts | None:
         """The counts that a share may come from; None where these have no law of their own."""
-        rows, nodes = self._rows, self._nodes
-        if rows.cells.weight is not None or not nodes.independent:
+        rows, posterior = self._rows, self._nodes
+        if rows.cells.weight is not None or not posterior.independent:
             return None
         functional = metric.bind(rows, np.nan)
         assert isinstance(functional, CountFunctional)
@@ -117,15 +117,15 @@ class Population:
         used = [i for i in range(2) if any(moved[i] @ side for side in sides) and functional.split.groups[i].size]
         cells = [functional.split.groups[i] for i in used]
         every = np.prod([self._problem.count_window(own, functional.missing) for own in cells]) <= _EVERY
-        points = [np.broadcast_to(known @ side, (len(nodes), 1)).astype(np.float64) for side in sides]
-        mass = np.ones((len(nodes), 1))
+        points = [np.broadcast_to(known @ side, (len(posterior), 1)).astype(np.float64) for side in sides]
+        mass = np.ones((len(posterior), 1))
         for i, own in zip(used, cells, strict=True):
             value, chance = (self._counts if every else self._few_counts)(own, functional.missing)
             for j, side in enumerate(sides):
                 step = float(moved[i] @ side) * value
-                points[j] = (points[j][:, :, None] + step[:, None, :]).reshape(len(nodes), -1)
-            mass = (mass[:, :, None] * chance[:, None, :]).reshape(len(nodes), -1)
-        return _Parts(points[0], points[1], nodes.weight[:, None] * mass, bool(every))
+                points[j] = (points[j][:, :, None] + step[:, None, :]).reshape(len(posterior), -1)
+            mass = (mass[:, :, None] * chance[:, None, :]).reshape(len(posterior), -1)
+        return _Parts(points[0], points[1], posterior.weight[:, None] * mass, bool(every))
 
     def _counts(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
         """Every number of positives in some cells, and its probability at every draw."""
@@ -153,7 +153,7 @@ class Population:
         mass = mass / mass.sum()
         a, b = parts.first + PRIOR, parts.second + PRIOR
         form = Rational(*share.form)
-        by_node = _node_moments(a, b, mass, form)
+        by_draw = _node_moments(a, b, mass, form)
         if parts.all_:  # the nodes share the counts
             a, b, mass = a[:1], b[:1], mass.sum(axis=0, keepdims=True)
         some = mass > 0.0
@@ -163,14 +163,14 @@ class Population:
             b=few[1],
             weight=few[2],
             form=form,
-            by_node=by_node if len(self._nodes) > 1 else None,
+            by_draw=by_draw if len(self._nodes) > 1 else None,
             method="exact" if parts.all_ else "near exact",
             **about,  # type: ignore[arg-type]  # as above
         )
 
-    def _expected(self, nodes: Sequence[int]) -> FloatArray:
+    def _expected(self, posterior: Sequence[int]) -> FloatArray:
         """Weight of the negatives and positives that are expected in each cell, at some nodes."""
-        return self._expected_of([self._nodes.of_cells(node) for node in nodes])
+        return self._expected_of([self._nodes.of_cells(node) for node in posterior])
 
     def _expected_of(self, chances: Sequence[FloatArray]) -> FloatArray:
         """The same for some sets of chances of the missing cells."""
@@ -184,7 +184,7 @@ class Population:
 
     def _matched(self, metric: Metric, on_rows: MetricDistribution) -> MetricDistribution:
         """Laws with the mean and variance that the metric has at each node: of the labels, and of sampling rows."""
-        cells, own = self._rows.cells, on_rows.by_node
+        cells, own = self._rows.cells, on_rows.by_draw
         if self._given or own is None:
             weight, mean = np.ones(1), np.array([on_rows.mean()])
             var = np.array([on_rows.var()])
@@ -196,7 +196,7 @@ class Population:
             sampling = self._sampling(metric, mean)
         low, high = metric.range
         size, often = weight.size, self._multiples
-        by_node = NodeMoments.of(weight, mean, var + sampling * often.mean())
+        by_draw = DrawMoments.of(weight, mean, var + sampling * often.mean())
         weight, mean = np.repeat(weight / often.size, often.size), np.repeat(mean, often.size)
         var = (var[:, None] + np.multiply.outer(sampling, often)).ravel()
         about: dict[str, object] = {
@@ -204,7 +204,7 @@ class Population:
             "method": "first order",
             "undefined": on_rows.undefined,
             "given_defined": True,
-            "by_node": by_node if size > 1 else None,
+            "by_draw": by_draw if size > 1 else None,
         }
         if np.isfinite([low, high]).all():
             width = high - low
@@ -260,17 +260,17 @@ class Population:
         order = np.argsort(mean[chosen])
         return np.interp(mean, mean[chosen][order], var[order])
 
-    def _variances(self, metric: Metric, nodes: list[int]) -> FloatArray:
+    def _variances(self, metric: Metric, posterior: list[int]) -> FloatArray:
         cells = self._rows.cells
-        effect = metric.row_influence(cells, self._expected(nodes))
+        effect = metric.row_influence(cells, self._expected(posterior))
         assert effect is not None
         if cells.weight is not None:
             effect = effect * cells.weight
-        chance = np.zeros((len(nodes), cells.score.size))
-        for i, node in enumerate(nodes):
+        chance = np.zeros((len(posterior), cells.score.size))
+        for i, node in enumerate(posterior):
             chance[i, self._rows.missing_cells] = self._nodes.of_cells(node)
         if self._groups is not None:
-            return np.array([self._of_groups(effect[:, i], node) for i, node in enumerate(nodes)])
+            return np.array([self._of_groups(effect[:, i], node) for i, node in enumerate(posterior)])
         negative, positive = effect
         missing = chance * positive**2 + (1.0 - chance) * negative**2
         if self._given:
@@ -303,15 +303,15 @@ class Population:
         if self._given:
             raise MethodError(
                 f"scope: 'population' cannot be had for {metric.name!r}, of which only values are known, where the "
-                "probabilities of missing labels are given and not learnt. Write it as a ConfusionMetric or a "
+                "probabilities of missing labels are given and not learned. Write it as a ConfusionMetric or a "
                 "LossMetric, or let the label model learn them."
             )
-        cells, nodes, rng = self._rows.cells, self._nodes, np.random.default_rng(0)
+        cells, posterior, rng = self._rows.cells, self._nodes, np.random.default_rng(0)
         places, missing = self._rows.missing_cells, self._rows.missing_counts
-        ends = np.rint(_DRAWS * np.cumsum(nodes.weight) / nodes.weight.sum()).astype(np.int64)
+        ends = np.rint(_DRAWS * np.cumsum(posterior.weight) / posterior.weight.sum()).astype(np.int64)
         values = []
         for node, number in enumerate(np.diff(ends, prepend=0).tolist()):
-            for labels in nodes.draw(node, missing, number, rng) if number else ():
+            for labels in posterior.draw(node, missing, number, rng) if number else ():
                 counts = np.stack([cells.negatives, cells.positives]).astype(np.int64)
                 counts[1, places] += labels
                 counts[0, places] += missing - labels
@@ -467,7 +467,7 @@ def _quantiles_by_rank(values: FloatArray, distribution: MetricDistribution) -> 
     return result
 
 
-def _node_moments(a: FloatArray, b: FloatArray, mass: FloatArray, form: Rational) -> NodeMoments:
+def _node_moments(a: FloatArray, b: FloatArray, mass: FloatArray, form: Rational) -> DrawMoments:
     """Mean and variance at each node of a rational function of a share, to first order."""
     weight = mass.sum(axis=1)
     own = mass / np.where(weight > 0.0, weight, 1.0)[:, None]
@@ -476,4 +476,4 @@ def _node_moments(a: FloatArray, b: FloatArray, mass: FloatArray, form: Rational
     var = (own * (share * (1.0 - share) / (a + b + 1.0) + (share - mean[:, None]) ** 2)).sum(axis=1)
     p, q, r, s = form
     slope = (p * s - q * r) / (r * mean + s * (1.0 - mean)) ** 2
-    return NodeMoments.of(weight, form.at(mean), slope**2 * var)
+    return DrawMoments.of(weight, form.at(mean), slope**2 * var)

@@ -14,34 +14,25 @@ from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
+    AssumptionWarning,
     CalibrationWarning,
     InputError,
     MethodError,
     MissingnessWarning,
-    RefutedWarning,
+    RecordedWarning,
     UndefinedMetricWarning,
-    Warned,
-    heard,
+    record_warnings,
     unknown_name,
     warn,
-)
-from darkmetrics.label_models import (
-    Given,
-    Half,
-    LabelModel,
-    LabelShift,
-    LateLabels,
-    Prevalence,
-    Propensity,
-    label_model_from,
 )
 from darkmetrics.logs import LOGGER
 from darkmetrics.methods import Method, method_from
 from darkmetrics.metrics import Metric, metrics_from
+from darkmetrics.missing import ByLabel, Delayed, Fixed, Mechanism, Propensity
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
-from darkmetrics.missingness.choice import reason_from, stated_reason
+from darkmetrics.missingness.choice import mechanism_from, stated_reason, word_from
 from darkmetrics.missingness.clusters import clustered, shared_in_words
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
@@ -58,17 +49,15 @@ from darkmetrics.posterior import Posterior
 from darkmetrics.reference_check import contradiction_of_reference
 
 # The arguments that public functions share and that make a question.
-_ASKED = (
-    *("metrics", "label_model", "missingness", "reference", "propensity", "strata"),
-    *("method", "zero_division", "confidence_level", "scope"),
-)
+_ASKED = ("metrics", "missingness", "method", "zero_division", "confidence_level", "rng", "scope")
 SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 _REFUTED_MESSAGE = (
     "The rows contradict missingness='by_label': scores of missing rows are not a mixture of the scores of labeled "
     "positives and negatives. The estimates may be far off. Set missingness='by_score' if the score decides which "
-    "labels are missing. If score and label do, pass reference=(labels, scores) of fully labeled rows. See .diagnosis."
+    "labels are missing. If score and label do, pass missingness=dm.missing.Reference(labels, scores) of fully labeled "
+    "rows. See .diagnosis."
 )
 _UNTOLD_MESSAGE = (
     "No missingness mechanism was stated. Missing and labeled rows have similar scores, which does not show that "
@@ -84,7 +73,7 @@ _CONTRADICTED_MESSAGE = (
     "The labeled rows contradict the reference rows. Either the relation between score and label has drifted since the "
     "reference rows were taken, or labels are missing by label; the data do not show which. Half of the posterior "
     "draws use the reference rows and half do not, so the intervals are wide. If nothing has drifted, set "
-    "missingness='by_score_and_label'. If it has, leave reference= out. See .diagnosis."
+    "missingness='by_score_and_label'. If it has, leave the reference rows out. See .diagnosis."
 )
 _SILENCE = "Set missingness='unknown' to silence this warning. See .diagnosis."
 # A warning that lists more metrics is not read.
@@ -101,7 +90,7 @@ class Question:
         What to find, how, and for which intervals.
     fill : float or None
         What a 0/0 counts as; None: what each metric says, with a warning.
-    model : LabelModel
+    model : Mechanism
         Where the probabilities of missing labels come from.
     missingness : str or None
         The reason stated.
@@ -117,7 +106,7 @@ class Question:
     method: Method
     confidence_level: float
     fill: float | None
-    model: LabelModel
+    model: Mechanism
     missingness: str | None
     believes: bool
     rng: np.random.Generator
@@ -125,38 +114,30 @@ class Question:
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> "Question":
-        """The question among all arguments of a public function."""
-        return cls.of(**asked_in(given), rng=given["rng"])
+        """Return the question among all arguments of a public function."""
+        return cls.of(**{name: given[name] for name in _ASKED if name in given})
 
     @classmethod
     def of(
         cls,
         *,
         metrics: Any,
-        label_model: Any = "auto",
         missingness: Any = None,
-        reference: Any = None,
-        propensity: Any = None,
-        strata: Any = None,
-        age: Any = None,
         method: Any = "auto",
         zero_division: Any = "warn",
         confidence_level: float = 0.9,
         rng: Any = None,
         scope: Any = "rows",
     ) -> "Question":
-        """The arguments of `evaluate`, checked."""
-        stated = {"missingness": missingness, "reference": reference, "propensity": propensity, "strata": strata}
-        stated["age"] = age
-        auto = label_model is None or (isinstance(label_model, str) and label_model == "auto")
+        """Return the question for arguments of `evaluate`, checked."""
         return cls(
             metrics=tuple(metrics_from(metrics)),
             method=method_from(method),
             confidence_level=check_level(confidence_level),
             fill=fill_value(zero_division),
-            model=_named_model(label_model, **stated) if is_named(label_model) else _given(stated),
-            missingness=reason_from(missingness),
-            believes=auto and all(value is None for value in stated.values()),
+            model=mechanism_from(missingness),
+            missingness=word_from(missingness) if isinstance(missingness, str) else None,
+            believes=missingness is None,
             rng=generator_from(0 if rng is None else rng),
             scope=scope_from(scope),
         )
@@ -165,14 +146,16 @@ class Question:
         """What a 0/0 of a metric counts as."""
         return metric.undefined_as if self.fill is None else self.fill
 
-    def model_of(self, data: EvaluationSet) -> LabelModel:
+    def model_of(self, data: EvaluationSet) -> Mechanism:
         """The label model for a set."""
         if not data.n_missing:
-            return Half()  # nothing depends on the model, which may have nothing to learn from
+            return Fixed(0.5)  # nothing depends on the model, which may have nothing to learn from
+        if self.believes and isinstance(data.missingness, Mechanism):
+            return data.missingness
         if self.believes and data.cells.probability is not None:
-            return Given()
+            return Fixed()
         if self.believes and data.cells.age is not None:
-            return LateLabels(reviewed=None if data.cells.propensity is None else "propensity")
+            return Delayed(reviewed=None if data.cells.propensity is None else "propensity")
         return Propensity() if self.believes and data.cells.propensity is not None else self.model
 
     def doubts(self, found: Evaluation, arrival: Arrival | None) -> list[tuple[type[Warning], str]]:
@@ -181,7 +164,7 @@ class Question:
         doubts: list[tuple[type[Warning], str]] = [(MissingnessWarning, contradiction)] if contradiction else []
         if arrival is not None:
             return doubts + arrival.doubts()
-        is_late = found.data.cells.age is not None and (self.believes or isinstance(self.model, LateLabels))
+        is_late = found.data.cells.age is not None and (self.believes or isinstance(self.model, Delayed))
         if is_late and has_provisional_zeros(found.data):
             doubts.append((CalibrationWarning, _NOT_SO_FAR_MESSAGE))
         return doubts
@@ -192,7 +175,7 @@ class Question:
         rng: np.random.Generator | int | None = None,
         arguments: Mapping[str, str] | None = None,
         as_of: date | None = None,
-        warned: Sequence[Warned] = (),
+        warned: Sequence[RecordedWarning] = (),
     ) -> Evaluation:
         """The law of each metric on a set; warnings point to the caller of whoever calls this.
 
@@ -202,37 +185,39 @@ class Question:
         rng, arguments, started = self.rng if rng is None else rng, arguments or {}, time.perf_counter()
         model = self.model_of(data)
         reason = stated_reason(model, self.missingness)
-        with heard() as said:
-            learnt, nodes = model.learn(data) if isinstance(model, LateLabels) else (None, model.nodes(data))
-            nodes = clustered(nodes, data)
-            about = (learnt or model).describe(data, nodes) if data.n_missing else ""
-            about = " ".join(filter(None, (about, shared_in_words(nodes))))
+        with record_warnings() as said:
+            learned, posterior = model.learn(data) if isinstance(model, Delayed) else (None, model.posterior(data))
+            posterior = clustered(posterior, data)
+            about = (learned or model).describe(data, posterior) if data.n_missing else ""
+            about = " ".join(filter(None, (about, shared_in_words(posterior))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
-            found = self.answer_given(nodes, data, rng, **settings)
-            is_open = reason in (None, "unknown") and bool(nodes.reasons)
-            if is_open and weight_of_reasons(nodes)[BY_REFERENCE]:
+            found = self.answer_given(posterior, data, rng, **settings)
+            is_open = reason in (None, "unknown") and bool(posterior.reasons)
+            if is_open and weight_of_reasons(posterior)[BY_REFERENCE]:
                 warn(_CONTRADICTED_MESSAGE, MissingnessWarning)
             elif is_open:
-                differ = reasons_differ(nodes)
+                differ = reasons_differ(posterior)
                 finding, request = (
-                    _reasons_messages(data, nodes, found.laws) if differ else (_UNTOLD_MESSAGE, _UNTOLD_REQUEST)
+                    _reasons_messages(data, posterior, found.distributions)
+                    if differ
+                    else (_UNTOLD_MESSAGE, _UNTOLD_REQUEST)
                 )
                 text = f"{finding} {request}" if reason is None else finding
                 if differ and reason is None:
                     warn(text, MissingnessWarning)
                 else:  # no Python warning, because "unknown" declines it, or nothing calls the results into question
-                    said.append(Warned(MissingnessWarning.__name__, text))
-            elif isinstance(model, LabelShift) and mixture_p_value(score_table(data)) < CLEARLY:
-                warn(_REFUTED_MESSAGE, RefutedWarning)
-            arrival = None if learnt is None else arrival_of(learnt, data, as_of)
+                    said.append(RecordedWarning(MissingnessWarning.__name__, text))
+            elif isinstance(model, ByLabel) and mixture_p_value(score_table(data)) < CLEARLY:
+                warn(_REFUTED_MESSAGE, AssumptionWarning)
+            arrival = None if learned is None else arrival_of(learned, data, as_of)
             for category, text in self.doubts(found, arrival):
                 warn(text, category)
         found = self.in_scope(
-            replace(found, arrival=arrival, model=learnt or model, warnings=tuple(dict.fromkeys([*warned, *said])))
+            replace(found, arrival=arrival, model=learned or model, warnings=tuple(dict.fromkeys([*warned, *said])))
         )
         LOGGER.info(
             "evaluated %s of %d rows, %d without a label, by %s in %.3f s",
-            ", ".join(found.laws),
+            ", ".join(found.distributions),
             data.n_rows,
             data.n_missing,
             type(model).__name__,
@@ -249,7 +234,7 @@ class Question:
 
     def answer_given(
         self,
-        nodes: Posterior,
+        posterior: Posterior,
         data: EvaluationSet,
         rng: np.random.Generator | int,
         *,
@@ -258,42 +243,42 @@ class Question:
         stated: str | None = None,
         groups: int = 0,
         whose: str = "",
-        distributions: Iterator[MetricDistribution] | None = None,
+        known: Iterator[MetricDistribution] | None = None,
     ) -> Evaluation:
         """The law of each metric on a set whose missing labels have these probabilities; about the rows.
 
-        `whose`: what warnings say after the name of a metric, such as " of champion". `distributions`: those of the
-        metrics, where they are known already.
+        `whose`: what warnings say after the name of a metric, such as " of champion". `known`: the distributions of the
+        metrics, if they are known already.
         """
-        laws: dict[str, MetricDistribution] = {}
+        distributions: dict[str, MetricDistribution] = {}
         fills = {metric.name: self.fill_of(metric) for metric in self.metrics}
-        rows, cases = nodes.without_strata(data)
-        labelled_only: dict[str, float] = {}
-        warned: list[Warned] = []
+        rows, cases = posterior.without_strata(data)
+        labeled_only: dict[str, float] = {}
+        warned: list[RecordedWarning] = []
         functionals = (metric.bind(rows, fills[metric.name]) for metric in self.metrics)
-        found = distributions or self.method.distributions(functionals, cases, rng=rng)
+        found = known or self.method.distributions(functionals, cases, rng=rng)
         for metric in self.metrics:
             try:
-                law = next(found)
+                distribution = next(found)
             except MethodError as error:
                 raise error.also(f"(metric: {metric.name!r})") from None
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
-            if self.fill is None and law.undefined > _WARN_FROM:
-                text = _undefined_message(metric, law, self.scope, whose)
-                warned.append(Warned(UndefinedMetricWarning.__name__, text))
+            if self.fill is None and distribution.undefined > _WARN_FROM:
+                text = _undefined_message(metric, distribution, self.scope, whose)
+                warned.append(RecordedWarning(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
-            laws[metric.name] = law
-            labelled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labelled else np.nan
+            distributions[metric.name] = distribution
+            labeled_only[metric.name] = metric.value(rows, fills[metric.name]) if data.n_labeled else np.nan
         return Evaluation(
             data=data,
             metrics={metric.name: metric for metric in self.metrics},
-            laws=laws,
-            labelled_only=labelled_only,
+            distributions=distributions,
+            labeled_only=labeled_only,
             fills=fills,
             assumption=assumption,
-            nodes=nodes,
+            posterior=posterior,
             stated=stated,
             reference=getattr(self.model, "reference", None),
             confidence_level=self.confidence_level,
@@ -302,12 +287,6 @@ class Question:
             groups=groups,
             warnings=tuple(warned),
         )
-
-
-def asked_in(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked, among all arguments of a public function; where randomness comes from is no part of it."""
-    # Arrays have ages, tables have the times of scoring that ages come from.
-    return {name: given[name] for name in _ASKED} | {"age": given.get("age", given.get("scored_at"))}
 
 
 def scope_from(scope: Any) -> Scope:
@@ -328,40 +307,6 @@ def generator_from(rng: Any) -> np.random.Generator:
         raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None
 
 
-def is_named(label_model: Any) -> bool:
-    """Whether a label model is a word, a record or one probability for all rows, and not one per row."""
-    return label_model is None or isinstance(label_model, (str, LabelModel)) or is_number(label_model)
-
-
-def _named_model(
-    label_model: Any, *, missingness: Any, reference: Any, propensity: Any, strata: Any, age: Any
-) -> LabelModel:
-    """The model that a word, a record or one probability for all rows stands for."""
-    if is_number(label_model):
-        if not 0.0 <= label_model <= 1.0:
-            raise InputError(f"label_model: {label_model!r}. One probability for all missing rows must lie in [0, 1].")
-        label_model = Prevalence(float(label_model))
-    word = "auto" if label_model is None else label_model
-    return label_model_from(
-        word,
-        missingness=missingness,
-        reference=reference,
-        propensity=propensity is not None,
-        strata=strata is not None,
-        age=age is not None,
-    )
-
-
-def _given(stated: Mapping[str, Any]) -> LabelModel:
-    """The model for probabilities per row, beside which nothing else can be said."""
-    for name, value in stated.items():
-        if value is not None:
-            raise InputError(
-                f"{name}: label_model already gives the probabilities of the missing labels. Give one of them."
-            )
-    return Given()
-
-
 def fill_value(zero_division: Any) -> float | None:
     """None for "warn" (each metric's own value), else the number that stands for 0/0."""
     if isinstance(zero_division, str) and zero_division == "warn":
@@ -371,14 +316,14 @@ def fill_value(zero_division: Any) -> float | None:
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
 
-def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, whose: str) -> str:
-    chance = "always" if law.undefined > 1.0 - 1e-12 else f"with probability {law.undefined:.3g}"
+def _undefined_message(metric: Metric, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
+    chance = "always" if distribution.undefined > 1.0 - 1e-12 else f"with probability {distribution.undefined:.3g}"
     if scope == "population":
         return (
             f"{metric.name}{whose} is undefined (0/0) on these rows {chance}. The results for the population leave "
             "this case out. Set zero_division to 0, 1 or nan to silence this warning; the results stay the same."
         )
-    left_out = np.isnan(metric.undefined_as) or law.given_defined
+    left_out = np.isnan(metric.undefined_as) or distribution.given_defined
     value = "its distribution leaves this case out" if left_out else f"it counts as {metric.undefined_as:g} then"
     return (
         f"{metric.name}{whose} is undefined (0/0) {chance}; {value}. Set zero_division to 0, 1 or nan to choose the "
@@ -386,28 +331,30 @@ def _undefined_message(metric: Metric, law: MetricDistribution, scope: Scope, wh
     )
 
 
-def _reasons_messages(data: EvaluationSet, nodes: Posterior, laws: Mapping[str, MetricDistribution]) -> tuple[str, str]:
+def _reasons_messages(
+    data: EvaluationSet, posterior: Posterior, distributions: Mapping[str, MetricDistribution]
+) -> tuple[str, str]:
     """Return the results under either mechanism, and the request to state one."""
     answers = []
-    for name, law in list(laws.items())[:_METRICS_NAMED]:
-        if law.by_node is not None:
-            means = [f"{_mean_of(law, nodes.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
+    for name, distribution in list(distributions.items())[:_METRICS_NAMED]:
+        if distribution.by_draw is not None:
+            means = [f"{_mean_of(distribution, posterior.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Scores differ between labeled and missing rows, and the estimates depend on why labels are missing. Of the "
-        f"missing rows, {reasons_in_words(data, nodes)} are positive; in this order, the estimates are "
+        f"missing rows, {reasons_in_words(data, posterior)} are positive; in this order, the estimates are "
         f"{', '.join(answers)}."
     )
-    pass_reference = "pass reference=(labels, scores) of fully labeled rows"
-    if weight_of_reasons(nodes)[BY_LABEL] < REFUTED:
+    pass_reference = "pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows"
+    if weight_of_reasons(posterior)[BY_LABEL] < REFUTED:
         text += " The scores do not fit 'by label' alone; half of the posterior draws allow for score and label."
         return text, f"If only the score decides, set missingness='by_score'; otherwise {pass_reference}. {_SILENCE}"
     return text, f"Set missingness='by_score' or 'by_label', or {pass_reference}. {_SILENCE}"
 
 
-def _mean_of(law: MetricDistribution, own: Any) -> float:
-    assert law.by_node is not None
-    weight = law.by_node.weight[own]
+def _mean_of(distribution: MetricDistribution, own: Any) -> float:
+    assert distribution.by_draw is not None
+    weight = distribution.by_draw.weight[own]
     if not weight.sum() > 0.0:
         weight = np.ones(weight.size)
-    return float(weight @ law.by_node.mean[own] / weight.sum())
+    return float(weight @ distribution.by_draw.mean[own] / weight.sum())

@@ -9,7 +9,7 @@ from darkmetrics.distributions.problem import Problem
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.missingness.given import Half
+from darkmetrics.missingness.fixed import Fixed
 from darkmetrics.missingness.score_table import reference_set
 from darkmetrics.population import Population
 from darkmetrics.tables import interval_text, level_text
@@ -39,8 +39,8 @@ def contradiction_of_reference(evaluation: Evaluation) -> str:
         here, there = evaluation[name], _distribution_on(evaluation, name, reference)
         if not _contradict(metric, here, there):  # the populations take longer to compute
             continue
-        in_population = Population(evaluation.data, evaluation.nodes).distribution(metric, here)
-        there = Population(reference, Half().nodes(reference)).distribution(metric, there)
+        in_population = Population(evaluation.data, evaluation.posterior).distribution(metric, here)
+        there = Population(reference, Fixed(0.5).posterior(reference)).distribution(metric, there)
         if _contradict(metric, in_population, there):
             values = [_in_words(distribution, evaluation.confidence_level) for distribution in (here, there)]
             texts.append(f"{name} is {' here and '.join(values)} there")
@@ -51,7 +51,7 @@ def contradiction_of_reference(evaluation: Evaluation) -> str:
         f"{'; '.join(texts[:_MAX_NAMED])}. Sampling does not explain the difference. Either the relation between score "
         "and label has drifted since the reference rows were taken, or they come from another population, with other "
         "scores or another fraction of positives. In the first case results that use reference= are biased. Compare "
-        "the scores of both sets, and take new reference rows or leave reference= out."
+        "the scores of both sets, and take new reference rows or leave the reference rows out."
     )
 
 
@@ -61,7 +61,7 @@ def _reference_rows(evaluation: Evaluation) -> EvaluationSet | None:
     if rows is None or not data.n_missing or data.cells.weight is not None or data.groups is not None:
         return None
     reference = rows if isinstance(rows, EvaluationSet) else reference_set(rows, data.pos_label)
-    reference = reference.labelled()
+    reference = reference.labeled()
     if not reference.n_rows or reference.cells.weight is not None:
         return None
     if data.threshold is None or reference.threshold is None or data.threshold == reference.threshold:
@@ -75,7 +75,7 @@ def _reference_rows(evaluation: Evaluation) -> EvaluationSet | None:
 def _distribution_on(evaluation: Evaluation, name: str, reference: EvaluationSet) -> MetricDistribution:
     """Return the metric on reference rows, where nothing is random."""
     functional = evaluation.metrics[name].bind(reference, evaluation.fills[name])
-    return evaluation.method.distribution(functional, Problem(Half().nodes(reference)))
+    return evaluation.method.distribution(functional, Problem(Fixed(0.5).posterior(reference)))
 
 
 def _contradict(metric: Metric, first: MetricDistribution, second: MetricDistribution) -> bool:

@@ -41,7 +41,9 @@ class Sensitivity(Mapping[str, Interval]):
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.9], metrics=["precision", "recall"])
+    >>> result = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.9]), metrics=["precision", "recall"]
+    ... )
     >>> print(result.sensitivity(odds=4))
                   90% interval   if odds 4x off
     precision   0.500 to 1.000   0.500 to 1.000
@@ -144,9 +146,9 @@ def sensitivity_of(evaluation: Evaluation, odds: float, known: Mapping[float, Se
     smaller = max((factor for factor in known if factor < odds), default=None)
     intervals = dict(assumed if smaller is None else known[smaller])
     result = partial(Sensitivity, odds, level, assumed)
-    if not evaluation.data.missing_cells.size or evaluation.nodes.certain or odds == 1.0:
+    if not evaluation.data.missing_cells.size or evaluation.posterior.certain or odds == 1.0:
         return result(intervals)
-    if not evaluation.nodes.independent:
+    if not evaluation.posterior.independent:
         return result(dict.fromkeys(intervals, Interval(np.nan, np.nan)))
     names = [name for name in intervals if np.isfinite(assumed[name].low)]
     search = _Search(ShiftedMetrics(evaluation), names, float(np.log(odds)))
@@ -177,7 +179,7 @@ def tipping_point_of(evaluation: Evaluation, name: str, target: float) -> Tippin
     worst = assumed.support()[1 if lower else 0]
     if (worst <= target if lower else worst >= target) or not evaluation.data.missing_cells.size:
         return result(np.inf)
-    if not evaluation.nodes.independent:
+    if not evaluation.posterior.independent:
         return result(np.nan)
     sign, q = (1, level) if lower else (-1, 1.0 - level)
     metrics = ShiftedMetrics(evaluation)

@@ -118,7 +118,7 @@ class ShiftedMetrics:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
-        self._rows, posterior = evaluation.nodes.without_strata(evaluation.data)
+        self._rows, posterior = evaluation.posterior.without_strata(evaluation.data)
         predicted = self._rows.cells.decision[self._rows.missing_cells]
         self._posterior, kind = posterior.split_columns(predicted.astype(np.int64))
         self._predicted = kind.astype(np.bool_)  # whether the rows of each column are predicted positive

@@ -68,7 +68,7 @@ def open_page(browser, window):
     and may keep something) in a new one.
     """
     opened: list[Any] = []
-    heard: list[Any] = []
+    record_warnings: list[Any] = []
 
     def open_one(path, *, width=1200, height=900, dark=False, media="screen"):
         address, page = path.as_uri(), window
@@ -86,12 +86,12 @@ def open_page(browser, window):
         )
         for speaker, event, hear in hears:
             speaker.on(event, hear)
-        heard.extend(hears)
+        record_warnings.extend(hears)
         page.goto(address)
         return page
 
     yield open_one
-    for speaker, event, hear in heard:
+    for speaker, event, hear in record_warnings:
         speaker.remove_listener(event, hear)
     for page in opened:
         if page is window:

@@ -20,13 +20,15 @@ def rows(seed, n=60):
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("differences")
-    how: dict[str, Any] = {"label_model": "half", "metrics": ["accuracy", "brier"]}
+    how: dict[str, Any] = {"metrics": ["accuracy", "brier"], "missingness": dm.missing.Fixed(0.5)}
     y, p = rows(0)
     names = dict(zip(HOSTILE, (p, p**2, p**3), strict=False))
     after, before = (dm.evaluate(*rows(seed), **how) for seed in (1, 0))
     return {
         "comparison": dm.compare(y, names, **how, rng=0).report(folder / "comparison.html", title=HOSTILE[0], audit={}),
-        "change": dm.change(after, before, names=(HOSTILE[0], HOSTILE[1])).report(folder / "change.html", audit={}),
+        "change": dm.compare_evaluations(after, before, names=(HOSTILE[0], HOSTILE[1])).report(
+            folder / "change.html", audit={}
+        ),
     }
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import darkmetrics as dm
+from alerting import alerts_by
 from browser.test_report_page import HOSTILE, LAYOUTS
 
 pytestmark = pytest.mark.browser
@@ -19,18 +20,23 @@ def rows(n=900):
 
 
 def evaluated(frame, **settings):
-    given = {"label": "fraud", "score": "p", "label_model": "half", "metrics": ["precision", "recall"]}
-    return dm.evaluate_by(frame, targets={"recall": 0.6}, **given | settings)
+    given = {
+        "y_true": "fraud",
+        "y_score": "p",
+        "metrics": ["precision", "recall"],
+        "missingness": dm.missing.Fixed(0.5),
+    }
+    return alerts_by(data=frame, targets={"recall": 0.6}, **given | settings)
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder, frame = tmp_path_factory.mktemp("groups"), rows()
-    months = {"by": "shop", "time": "booked", "every": "month"}
+    months = {"by": "shop", "time": "booked", "period": "month"}
     before = evaluated(frame[frame["booked"] < "2026-04"], **months)
     named = frame.assign(shop=[HOSTILE[i % len(HOSTILE)] for i in range(len(frame))])
     return {
-        "periods": evaluated(frame, known=before, **months).report(folder / "periods.html", source="june.csv"),
+        "periods": evaluated(frame, known_alerts=before, **months).report(folder / "periods.html", source="june.csv"),
         "segments": evaluated(frame, by="shop").report(folder / "segments.html"),
         "hostile": evaluated(named, by="shop").report(folder / "hostile.html", title=" ".join(HOSTILE)),
     }

@@ -99,7 +99,7 @@ def test_a_file_is_read_where_it_is_and_its_example_fits_it(open_live, tmp_path,
     (tmp_path / "mine.csv").write_text(rows)
     monkeypatch.chdir(tmp_path)
     exec(page.input_value("#code"), {})
-    assert "60 rows: 50 labelled, 10 missing" in capsys.readouterr().out
+    assert "60 rows: 50 labeled, 10 missing" in capsys.readouterr().out
 
 
 def test_an_error_of_the_code_is_shown_and_the_next_run_works(open_live):

@@ -54,7 +54,7 @@ def report(tmp_path_factory):
 def hostile_report(tmp_path_factory):
     y_true, y_score = rows(60)
     metrics = {name: "roc_auc" if i < 2 else "recall" for i, name in enumerate(HOSTILE)}
-    result = dm.evaluate(y_true, y_score, label_model=0.3, metrics=metrics)
+    result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed(0.3), metrics=metrics)
     path = tmp_path_factory.mktemp("hostile") / "report.html"
     result.report(path, title=" ".join(HOSTILE), source=dict(zip(HOSTILE, reversed(HOSTILE), strict=True)))
     return path
@@ -72,10 +72,10 @@ def agrees(text, value):
     return abs(float(text) - value) <= 0.5 * 10.0**-decimals + 1e-9
 
 
-def law_agrees(shown, law):
-    low, high = law.interval(0.9)
+def law_agrees(shown, distribution):
+    low, high = distribution.interval(0.9)
     ends = shown[1].split(" to ")
-    return agrees(shown[0], law.mean()) and agrees(ends[0], low) and agrees(ends[1], high)
+    return agrees(shown[0], distribution.mean()) and agrees(ends[0], low) and agrees(ends[1], high)
 
 
 def test_the_page_opens_without_complaint_and_asks_for_nothing(open_page, report):
@@ -90,9 +90,9 @@ def test_the_headline_is_what_evaluate_says(open_page, report):
     shown = cells(open_page(report[1]), "headline-table")
     result = dm.evaluate(y_true, y_score, missingness="by_score", metrics=METRICS)
     assert list(shown) == METRICS
-    for name, law in result.items():
-        assert law_agrees(shown[name], law)
-        assert agrees(shown[name][3], result.labelled_only[name])
+    for name, distribution in result.items():
+        assert law_agrees(shown[name], distribution)
+        assert agrees(shown[name][3], result.labeled_only[name])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -112,11 +112,11 @@ def test_the_threshold_slider_shows_what_evaluate_says_at_that_threshold(open_pa
     confusion = METRICS[:4]
     assert summary["curves"]["method"] == "exact"
     # A label model that learns may look at the threshold; the page keeps the probabilities of the evaluation.
-    believed = Believed(dm.evaluate(y_true, y_score, missingness="by_score", metrics=confusion).nodes)
-    result = dm.evaluate(y_true, y_score, label_model=believed, metrics=confusion, threshold=thresholds[place])
+    believed = Believed(dm.evaluate(y_true, y_score, missingness="by_score", metrics=confusion).posterior)
+    result = dm.evaluate(y_true, y_score, missingness=believed, metrics=confusion, threshold=thresholds[place])
     assert list(shown) == confusion
-    for name, law in result.items():
-        assert law_agrees(shown[name], law), name
+    for name, distribution in result.items():
+        assert law_agrees(shown[name], distribution), name
     said = page.locator("#threshold-output").inner_text()
     assert agrees(re.findall(r"(\S+)% of the rows", said)[0], 100.0 * np.mean(y_score >= thresholds[place]))
     assert agrees(re.findall(r"Threshold ([-.\de]+\d)", said)[0], thresholds[place])
@@ -131,11 +131,11 @@ def test_the_share_slider_shows_what_a_tilted_label_model_says(open_page, report
     page.locator("#share-slider").fill(str(place))
     shown = cells(page, "share-table")
     y_true, y_score = rows()
-    tilted = dm.label_models.Tilted("calibrated", prevalence=share)
-    result = dm.evaluate(y_true, y_score, label_model=tilted, metrics=METRICS)
+    tilted = dm.missing.ExponentialTilt("calibrated", prevalence=share)
+    result = dm.evaluate(y_true, y_score, missingness=tilted, metrics=METRICS)
     assert list(shown) == METRICS
-    for name, law in result.items():
-        assert law_agrees(shown[name], law), name
+    for name, distribution in result.items():
+        assert law_agrees(shown[name], distribution), name
     chance = result["recall"].sf(TARGETS["recall"] - 1e-9)
     assert shown["recall"][2] in (f"{chance:.1%}", "<0.1%", ">99.9%")
     assert page.locator("#share-output").inner_text().startswith(f"{share:.1%} of the missing rows")
@@ -261,7 +261,7 @@ def test_without_scripts_every_number_is_there(browser, report):
 
 
 def test_a_long_name_of_a_fact_leaves_room_for_the_fact(open_page, tmp_path):
-    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     path = result.report(tmp_path / "facts.html", source={"a_rather_long_name_of_a_fact_about_the_data": "june.csv"})
     page = open_page(path, width=360)
     assert page.evaluate("document.querySelector('dd').clientWidth") >= 150
@@ -308,7 +308,7 @@ def test_tables_are_saved_as_csv(open_page, report, tmp_path):
     waiting.value.save_as(tmp_path / "metrics.csv")
     table = pd.read_csv(tmp_path / "metrics.csv", index_col="metric")
     for name, entry in summary["metrics"].items():
-        for column in ("mean", "low", "high", "labelled_only"):
+        for column in ("mean", "low", "high", "labeled_only"):
             assert table.loc[name, column] == pytest.approx(entry[column], rel=1e-8)
     assert page.locator("a[download]").count() == 6
 
@@ -323,7 +323,7 @@ def test_on_paper_there_is_no_word_of_a_slider(open_page, report):
 
 
 def test_a_notebook_shows_the_page_in_a_frame(open_page, tmp_path):
-    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     outside = tmp_path / "notebook.html"
     outside.write_text(f"<!doctype html><title>x</title>{result.report()._repr_html_()}", encoding="utf-8")
     page = open_page(outside)

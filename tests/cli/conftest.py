@@ -54,7 +54,7 @@ def refused(run):
         done = run(*arguments, stdin=stdin)
         assert (done.code, done.out) == (2, "")
         *before, line = done.err.splitlines()
-        assert all(text.startswith(("Taking column", "Settings of")) for text in before)
+        assert all(text.startswith(("Guessed ", "Settings of")) for text in before)
         assert line.startswith("darkmetrics: ")
         return line.removeprefix("darkmetrics: ")
 

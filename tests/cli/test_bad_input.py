@@ -184,14 +184,14 @@ def test_a_column_that_is_there_twice_is_refused(refused, tmp_path, options, nam
 def test_columns_are_not_guessed_when_two_are_likely(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,Target,score\n1,1,0.5\n")
-    assert refused("evaluate", path) == f"{path}: --label could be 'label' or 'Target'. Say which."
+    assert refused("evaluate", path) == f"{path}: --label could be 'label' or 'Target'. Pass --label."
 
 
 def test_columns_are_not_guessed_when_none_is_likely(refused, tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("fraud,score\n1,0.5\n")
+    path.write_text("bad,score\n1,0.5\n")
     assert refused("evaluate", path) == (
-        f"{path}: cannot tell which column is the label. Say --label; there are 'fraud', 'score'."
+        f"{path}: cannot tell which column is the label. Pass --label; the columns are 'bad', 'score'."
     )
 
 
@@ -387,7 +387,7 @@ def test_a_link_is_written_through_and_a_device_is_left_alone(run, csv_file):
         ["evaluate", "x.csv", "--threshold", "high"],
         ["evaluate", "x.csv", "--format", "xml"],
         ["evaluate", "x.csv", "--seed", "-1"],
-        ["evaluate", "x.csv", "--confidence", "2"],
+        ["check", "x.csv", "--confidence", "2"],
         ["--nothing"],
     ],
     ids=" ".join,
@@ -402,24 +402,19 @@ def test_a_command_that_cannot_be_read_is_one_line(refused, arguments):
         (["-m", "recal"], "--metric: unknown metric 'recal'. Did you mean 'recall'? `darkmetrics metrics` shows all"),
         (["--missingness", "by_lable"], "--missingness: unknown mechanism 'by_lable'. Did you mean 'by_label'?"),
         (["--method", "exakt"], "--method: unknown method 'exakt'. Did you mean 'exact'?"),
-        (["--label-model", "calibratd"], "--label-model: unknown label model 'calibratd'. Did you mean 'calibrated'?"),
+        (["--calibrator", "bta"], "--calibrator: unknown calibrator 'bta'. Did you mean 'beta'?"),
         (["--confidence-level", "1.5"], "--confidence-level: 1.5. It must lie strictly between 0 and 1."),
         (["--zero-division", "2"], "--zero-division: expected 'warn', 0, 1 or nan, got 2.0."),
-        (["--missingness", "by_label", "--label-model", "half"], "--missingness: 'by_label', but --label-model half"),
-        (["--prob", "score", "--label-model", "half"], "--prob: --label-model already says"),
-        (["--prob", "score", "--missingness", "random"], "--missingness: --prob already gives"),
         (["--prob", "id"], "column 'id' (--prob): 2 at row 2. Probabilities must lie in [0, 1]."),
         (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 besides 0 and 1."),
         (["--threshold", "nan"], "--threshold: NaN."),
-        (["--pred", "id", "--threshold", "0.5"], "--threshold: 0.5, but --pred already gives the decisions."),
-        (["--reference", "-"], "--reference: standard input cannot be the reference rows."),
-        (["--label-model", "1.3"], "--label-model: 1.3. A probability must lie in [0, 1]."),
-        (["--label-model", "nan"], "--label-model: nan. A probability must lie in [0, 1]."),
         (
-            ["--label-model", "given"],
-            "--label-model: unknown label model 'given'. Choose from 'auto', 'calibrated', 'half',",
+            ["--pred", "id", "--threshold", "0.5"],
+            "--threshold: 0.5, but column 'id' (--pred) already gives the decisions.",
         ),
-        (["--target", "recal=0.5"], "--target: unknown metric 'recal'. Did you mean 'recall'?"),
+        (["--reference", "-"], "--reference: standard input cannot be the reference rows."),
+        (["--prob", "1.3"], "--prob: 1.3. A probability must lie in [0, 1]."),
+        (["--prob", "nan"], "--prob: nan. A probability must lie in [0, 1]."),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -496,10 +491,9 @@ def test_without_labels_the_ways_out_are_options(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,score\n,0.5\n,0.4\n")
     assert refused("evaluate", path).endswith(
-        "Give --reference with a file of fully labelled rows; or --prob with the score column if the scores are "
-        "probabilities you trust, or --label-model half."
+        "Give --reference with a file of fully labeled rows; or --prob with the score column if the scores are "
+        "probabilities you trust, or --prob 0.5."
     )
-    assert refused("evaluate", path, "--label-model", "prevalence").endswith("State it: --label-model 0.1.")
 
 
 def test_debug_shows_the_traceback_above_the_line(run, tmp_path):
@@ -547,7 +541,7 @@ def test_hostile_names_of_columns_are_text_on_one_line(refused, tmp_path, name):
 
 def test_markup_in_words_is_text_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    output.say("Taking column '[bold]y[/bold]' as --label. :smile:")
+    output.say("Guessed '[bold]y[/bold]' as --label. :smile:")
     assert "'[bold]y[/bold]' as --label. :smile:" in capsys.readouterr().err.replace("\n", " ")
 
 

@@ -58,14 +58,14 @@ def test_rows_and_cells_have_the_same_answer(run, two):
 def test_the_answer_is_that_of_the_library(run, two):
     june, may = (pd.read_csv(two / f"{name}.csv") for name in ("june", "may"))
     settings: dict[str, Any] = {"missingness": "random", "metrics": ["recall", "accuracy"]}
-    wanted = dm.change(*(dm.evaluate(one["fraud"], one["p"], **settings) for one in (june, may)))
+    wanted = dm.compare_evaluations(*(dm.evaluate(one["fraud"], one["p"], **settings) for one in (june, may)))
     found = json.loads(run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "-f", "json").out)
     assert found["metrics"] == json.loads(json.dumps(wanted.to_dict()["metrics"]))
 
 
 @pytest.mark.parametrize(("worse", "code"), [("recall=0.02", 1), ("recall", 1), ("recall=0.5", 0), ("precision", 0)])
 def test_worse_is_exit_code_1(run, two, worse, code):
-    done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "--worse", worse)
+    done = run("change", two / "june.csv", two / "may.csv", *ROWS, *HOW, "--max-decline", worse)
     assert done.code == code
     assert ("PASS: " in done.out) == (code == 0)
     assert ("FAIL: " in done.out) == (code == 1)
@@ -75,16 +75,19 @@ def test_worse_is_exit_code_1(run, two, worse, code):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (("--worse", "recal"), "--worse: unknown metric 'recal'. Did you mean 'recall'?"),
-        (("--worse", "recall=much"), "--worse: cannot read 'recall=much'. Write it like recall=0.02."),
-        (("--worse", "prevalence"), "--worse: neither more nor less of prevalence is better."),
-        (("--worse", "recall", "--worse", "recall=0.1"), "--worse: 'recall' is named twice. Name it once."),
+        (("--max-decline", "recal"), "--max-decline: unknown metric 'recal'. Did you mean 'recall'?"),
+        (("--max-decline", "recall=much"), "--max-decline: cannot read 'recall=much'. Write it like recall=0.02."),
+        (("--max-decline", "prevalence"), "--max-decline: neither more nor less of prevalence is better."),
         (
-            ("--worse", "recall=2"),
-            "--worse: 2 for 'recall', which lies between 0 and 1 and never moves by more than that. Give 0.02 for 2%.",
+            ("--max-decline", "recall", "--max-decline", "recall=0.1"),
+            "--max-decline: 'recall' is passed twice. Pass it once.",
         ),
         (
-            ("--worse", "mcc=2"),
+            ("--max-decline", "recall=2"),
+            "--max-decline: 2 for 'recall', which lies between 0 and 1 and never moves by more than that.",
+        ),
+        (
+            ("--max-decline", "mcc=2"),
             "between -1 and 1 and never moves by more than that. Give an amount below 2.",
         ),
     ],
@@ -99,7 +102,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run, two, more, message):
 def test_cells_are_already_decided(run, two):
     done = run("change", two / "june.parquet", two / "may.parquet", *HOW, "--threshold", "0.4")
     assert done.code == 2
-    assert "--threshold: cells of " in done.err
+    assert "--threshold: the counts of " in done.err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -151,7 +154,7 @@ def test_what_was_assumed_and_warned_of_is_in_every_format(run, refuted, format_
         assert {side: len(said) for side, said in json.loads(done.out)["warnings"].items()} == {"after": 1, "before": 0}
     if format_ == "table":
         assert "Warning: june.csv: The rows contradict" in done.out
-        assert "Warned of" not in done.out
+        assert "RecordedWarning of" not in done.out
 
 
 def test_the_columns_of_csv_are_those_that_the_page_explains(run, two):

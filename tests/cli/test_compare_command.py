@@ -47,7 +47,7 @@ def test_a_file_says_the_same_to_the_command_and_to_the_library(run, tmp_path):
     pl.DataFrame({"y": y, **scores}).write_parquet(path)
     named = [text for name in gains for text in ("--score", name)]
     done = run("compare", path, "--label", "y", *named, "--threshold", "0.02", "-m", "roc_auc", "--format", "json")
-    expected = dm.compare_frame(path, label="y", scores=list(gains), threshold=0.02, metrics="roc_auc")
+    expected = dm.compare("y", list(gains), data=path, threshold=0.02, metrics="roc_auc")
     assert json.loads(done.out) == json.loads(json.dumps(expected.to_dict()))
 
 
@@ -103,7 +103,7 @@ def test_a_gate_of_a_metric_that_is_never_defined_fails_and_is_json(run, tmp_pat
         (["--score", "p1", "--score", "p2", "--threshold", "z=0.4"], "--threshold: unknown model 'z'"),
         (["--score", "p1", "--score", "p2", "--threshold", "high"], "--threshold: cannot read 'high'"),
         (["--score", "p1", "--score", "p2", "-m", "f1", "--gate", "worse=1"], "--gate: cannot read 'worse=1'"),
-        (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: say with --metric"),
+        (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: pass with --metric"),
         (
             ["--score", "p1", "--score", "p2", "-m", "f1", "-m", "prevalence", "--gate", "better=.9"],
             "--gate: 'prevalence' is neither better when higher nor when lower",

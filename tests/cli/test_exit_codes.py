@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="streams and signals are
 needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 
 COMMAND = f"{sys.executable} -m darkmetrics"
-EVALUATE = f"{COMMAND} evaluate june.csv --label-model half -m recall"
-MISSED = f"{EVALUATE} --target recall=0.999"
+EVALUATE = f"{COMMAND} evaluate june.csv --prob 0.5 -m recall"
+MISSED = f"{COMMAND} check june.csv --prob 0.5 -m recall --fail-under recall=0.999"
 LATIN = "label,score,k\n1,0.5,Köln\n0,0.4,Bonn\n".encode("latin-1")
 
 
@@ -149,7 +149,7 @@ def test_input_that_cannot_be_read_is_a_line_about_it(run, csv_file, monkeypatch
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("evaluate - <&-", "standard input: is closed. Name a file, or send something through a pipe."),
+        ("evaluate - <&-", "standard input: is closed. Pass a file, or send something through a pipe."),
         ("evaluate - < latin.csv", "standard input: is not UTF-8 text. Save it as UTF-8."),
         ("evaluate no.csv", "no.csv: no such file."),
     ],

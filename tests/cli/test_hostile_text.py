@@ -15,7 +15,7 @@ HOSTILE = ["<img src=x>", "[a](http://b)", "a|b", "https://evil.example"]
 def test_groups_and_columns_are_plain_text_in_markdown(run, tmp_path, value):
     rows = [f'{i % 2},{i % 10 / 10},"{value}"' for i in range(40)]
     (tmp_path / "x.csv").write_text(f'label,score,"{value}"\n' + "\n".join(rows) + "\n")
-    told = ("--by", value, "--label-model", "half", "-m", "recall", "-f", "markdown")
+    told = ("--by", value, "--prob", "0.5", "-m", "recall", "-f", "markdown")
     done = run("monitor", tmp_path / "x.csv", *told)
     assert done.code == 0
     assert done.out.count(markdown_text(value)) >= 2  # the name of the column and the value of the group
@@ -24,7 +24,7 @@ def test_groups_and_columns_are_plain_text_in_markdown(run, tmp_path, value):
 
 @pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "diagnose"])
 def test_names_of_metrics_are_plain_text_in_markdown(run, csv_file, command):
-    told = ["--label-model", "half"] if command in ("evaluate", "curves") else []
+    told = ["--prob", "0.5"] if command in ("evaluate", "curves") else []
     done = run(command, csv_file, *told, "-m", "balanced_accuracy", "-f", "markdown")
     assert r"balanced\_accuracy" in done.out
     assert "balanced_accuracy" not in done.out
@@ -35,18 +35,17 @@ def test_names_of_metrics_are_plain_text_in_markdown(run, csv_file, command):
     [
         ["evaluate", "--threshold", "{}"],
         ["evaluate", "--confidence-level", "{}"],
-        ["evaluate", "--confidence", "{}"],
+        ["check", "--fail-under", "recall=0.5", "--confidence", "{}"],
         ["evaluate", "--seed", "{}"],
-        ["evaluate", "--label-model", "{}"],
         ["evaluate", "--zero-division", "{}"],
-        ["evaluate", "--target", "recall={}"],
+        ["check", "--fail-under", "recall={}"],
         ["evaluate", "-m", "fbeta({})"],
         ["curves", "--thresholds", "{}"],
         ["curves", "--thresholds", "0.1,{}"],
         ["curves", "--best", "recall", "--risk", "{}"],
         ["monitor", "--by", "id", "--fdr", "{}"],
         ["monitor", "--by", "id", "--min-labels", "{}"],
-        ["monitor", "--by", "id", "--buckets", "{}"],
+        ["monitor", "--by", "id", "--score-bins", "{}"],
         ["monitor", "--by", "id", "--jobs", "{}"],
     ],
     ids=" ".join,

@@ -10,7 +10,8 @@ import pytest
 from darkmetrics.cli import inputs
 
 COMMANDS = {
-    "evaluate": ["--missingness", "by_label", "-m", "recall", "--target", "recall=0.1"],
+    "evaluate": ["--missingness", "by_label", "-m", "recall"],
+    "check": ["--missingness", "by_label", "-m", "recall", "--fail-under", "recall=0.1"],
     "bounds": ["-m", "recall"],
     "curves": ["--missingness", "by_label", "-m", "recall", "--thresholds", "5"],
     "diagnose": ["-m", "recall"],
@@ -67,7 +68,7 @@ def test_numbers_are_those_of_the_rows_read(run, parquet_file, monkeypatch, comm
 
 @pytest.mark.parametrize("more", [["--prob", "own"], ["--pred", "yes"]])
 def test_probabilities_and_decisions_are_taken(run, parquet_file, monkeypatch, more):
-    told = ["evaluate", parquet_file, *more, "-f", "json", "--label-model", "auto", "--seed", "1", "-m", "recall"]
+    told = ["evaluate", parquet_file, *more, "-f", "json", "--seed", "1", "-m", "recall"]
     read = json.loads(run(*told).out)
     monkeypatch.setattr(inputs, "_LARGE", 0)
     counted = json.loads(run(*told).out)

@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 
-TIMES = ("--label", "fraud", "--score", "p", "--scored-at", "scored", "--labelled-at", "came")
+TIMES = ("--label", "fraud", "--score", "p", "--scored-at", "scored", "--labeled-at", "came")
 AS_OF = ("--as-of", "2026-06-29")
 JSON = ("-m", "precision", "--format", "json")
 
@@ -41,8 +41,12 @@ def file(request, rows, tmp_path):
 
 def test_evaluate_says_what_the_library_says(run, file, rows):
     done = run("evaluate", file, *TIMES, *AS_OF, *JSON)
-    expected = dm.evaluate_frame(
-        rows, label="fraud", score="p", scored_at="scored", labelled_at="came", as_of="2026-06-29", metrics="precision"
+    expected = dm.evaluate(
+        "fraud",
+        "p",
+        data=rows,
+        missingness=dm.missing.Delayed(scored_at="scored", labeled_at="came", as_of="2026-06-29"),
+        metrics="precision",
     )
     assert done.code == 0
     found = json.loads(done.out)
@@ -56,8 +60,11 @@ def test_a_past_day_and_a_maturity(run, rows, tmp_path):
     longest = frauds.select((pl.col("came") - pl.col("scored")).dt.total_days().max()).item()
     done = run("evaluate", tmp_path / "rows.csv", *TIMES, "--as-of", "2026-06-20", "--maturity", longest, *JSON)
     found = json.loads(done.out)["counts"]
-    expected = dm.EvaluationSet.from_frame(
-        frauds, label="fraud", score="p", scored_at="scored", labelled_at="came", as_of="2026-06-20", maturity=longest
+    expected = dm.EvaluationSet(
+        "fraud",
+        "p",
+        data=frauds,
+        missingness=dm.missing.Delayed(maturity=longest, scored_at="scored", labeled_at="came", as_of="2026-06-20"),
     ).counts()
     assert (found["rows"], found["missing"]) == (expected["rows"], expected["missing"])
     assert expected["rows"] < 1000
@@ -65,19 +72,20 @@ def test_a_past_day_and_a_maturity(run, rows, tmp_path):
 
 @pytest.mark.parametrize("command", ["evaluate", "diagnose", "monitor"])
 def test_labels_that_a_past_day_cannot_hide_are_warned_of(run, file, command):
-    times = TIMES[: TIMES.index("--labelled-at")]
-    more = ("--time", "scored", "--every", "quarter") if command == "monitor" else ()
+    times = TIMES[: TIMES.index("--labeled-at")]
+    more = ("--time", "scored", "--period", "quarter") if command == "monitor" else ()
     done = run(command, file, *times, "--as-of", "2026-05-01", *more)
     said = " ".join((done.out + done.err).split())
-    assert "labels that came after it cannot be hidden without --labelled-at" in said
+    assert "Labels that arrived after it stay" in said
+    assert "Pass --labeled-at to hide them" in said
     silent = run(command, file, *times, *AS_OF, *more)
-    assert "cannot be hidden" not in silent.out + silent.err
+    assert "Labels that arrived" not in silent.out + silent.err
 
 
 @pytest.mark.parametrize("command", ["diagnose", "curves", "monitor", "report"])
 def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, command):
     more = {
-        "monitor": ("--time", "scored", "--every", "quarter"),
+        "monitor": ("--time", "scored", "--period", "quarter"),
         "report": ("--output", tmp_path / "page.html"),
     }.get(command, ())
     done = run(command, file, *TIMES, *AS_OF, "-m", "precision", *more)
@@ -93,11 +101,11 @@ def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, co
         ({}, (*AS_OF, "--maturity", "3"), "--maturity: 3 days, but 665 of 873 labels took longer, up to 147 days"),
         ({}, (*AS_OF, "--maturity", "0"), "--maturity: 0.0. It must be a positive number"),
         ({}, ("--as-of", "2026-06-29T12:00+00:00"), "--as-of: 2026-06-29T12:00:00+00:00 has the time zone UTC"),
-        ({"kind": pl.lit(1)}, (*AS_OF, "--strata", "kind"), "--scored-at: strata also says why labels are missing."),
-        ({}, (*AS_OF, "--prob", "p"), "--prob: cannot be given beside --scored-at"),
-        ({}, (*AS_OF, "--missingness", "by_label"), "--scored-at: missingness also says why"),
-        ({"came": pl.date(2025, 1, 1)}, AS_OF, "column 'came' (--labelled-at): "),
-        ({"came": pl.lit(None, pl.Date)}, AS_OF, "column 'came' (--labelled-at): "),
+        ({"kind": pl.lit(1)}, (*AS_OF, "--strata", "kind"), "--strata: cannot be combined with --scored-at."),
+        ({}, (*AS_OF, "--prob", "p"), "--scored-at: cannot be combined with --prob."),
+        ({}, (*AS_OF, "--missingness", "by_label"), "--scored-at: cannot be combined with --missingness by_label."),
+        ({"came": pl.date(2025, 1, 1)}, AS_OF, "column 'came' (--labeled-at): "),
+        ({"came": pl.lit(None, pl.Date)}, AS_OF, "column 'came' (--labeled-at): "),
         ({"scored": pl.col("p")}, AS_OF, "column 'scored' (--scored-at): "),
         ({"scored": pl.lit("soon")}, AS_OF, "column 'scored' (--scored-at): "),
     ],
@@ -106,7 +114,7 @@ def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, co
 def test_what_cannot_be_is_said_in_one_line(refused, rows, tmp_path, kind, changes, options, message):
     path = tmp_path / f"rows.{kind}"
     getattr(rows.with_columns(**changes), f"write_{kind}")(path)
-    for command, more in (("evaluate", ()), ("monitor", ("--time", "scored", "--every", "month"))):
+    for command, more in (("evaluate", ()), ("monitor", ("--time", "scored", "--period", "month"))):
         if command == "monitor" and "scored" in changes:
             continue  # the periods of such a column are refused as well
         assert refused(command, path, *TIMES, *options, *more).startswith(message)
@@ -114,13 +122,33 @@ def test_what_cannot_be_is_said_in_one_line(refused, rows, tmp_path, kind, chang
 
 def test_late_needs_times(refused, rows, tmp_path):
     rows.write_parquet(tmp_path / "rows.parquet")
-    line = refused("evaluate", tmp_path / "rows.parquet", *TIMES[:4], "--missingness", "late")
-    assert line == "--scored-at: none with these rows (LateLabels). Give --scored-at and --as-of."
+    line = refused("evaluate", tmp_path / "rows.parquet", *TIMES[:4], "--missingness", "delayed")
+    assert line == "--scored-at: none with these rows (Delayed). Pass --scored-at and --as-of."
 
 
-@pytest.mark.parametrize("option", ["--labelled-at", "--as-of", "--maturity"])
+@pytest.mark.parametrize("option", ["--labeled-at", "--as-of", "--maturity"])
 def test_times_of_labels_need_times_of_scoring(refused, rows, tmp_path, option):
     rows.write_parquet(tmp_path / "rows.parquet")
-    value = {"--labelled-at": "came", "--as-of": "2026-06-29", "--maturity": "90"}[option]
+    value = {"--labeled-at": "came", "--as-of": "2026-06-29", "--maturity": "90"}[option]
     line = refused("evaluate", tmp_path / "rows.parquet", "--label", "fraud", "--score", "p", option, value)
     assert line.startswith(f"{option}: needs --scored-at")
+
+
+@pytest.mark.parametrize("reviewed", ["all", "by_score"])
+def test_who_is_reviewed_reaches_the_library(run, file, rows, reviewed):
+    done = run("evaluate", file, *TIMES, *AS_OF, "--reviewed", reviewed, *JSON)
+    mechanism = dm.missing.Delayed(scored_at="scored", labeled_at="came", as_of="2026-06-29", reviewed=reviewed)
+    expected = dm.evaluate("fraud", "p", data=rows, missingness=mechanism, metrics="precision")
+    assert json.loads(done.out)["metrics"]["precision"]["mean"] == expected["precision"].mean()
+
+
+def test_known_propensities_decide_who_is_reviewed(run, rows, tmp_path):
+    reviewed = np.random.default_rng(1).random(rows.height) < 0.5
+    hidden = pl.when(pl.Series(reviewed))
+    given = rows.with_columns(fraud=hidden.then("fraud"), came=hidden.then("came"), pi=pl.lit(0.5))
+    given.write_parquet(tmp_path / "rows.parquet")
+    done = run("evaluate", tmp_path / "rows.parquet", *TIMES, *AS_OF, "--propensity", "pi", *JSON)
+    propensity = dm.missing.Propensity("pi")
+    mechanism = dm.missing.Delayed(scored_at="scored", labeled_at="came", as_of="2026-06-29", reviewed=propensity)
+    expected = dm.evaluate("fraud", "p", data=given, missingness=mechanism, metrics="precision")
+    assert json.loads(done.out)["metrics"]["precision"]["mean"] == expected["precision"].mean()

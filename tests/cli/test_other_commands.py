@@ -76,12 +76,13 @@ def test_the_suffix_of_a_report_leaves_standard_output_a_table(run, small_file):
     assert run("report", *told, "-o", "x.json").out == run("evaluate", *told).out
 
 
-@pytest.mark.parametrize("command", ["evaluate", "bounds", "curves", "curves --best", "diagnose", "metrics"])
+@pytest.mark.parametrize("command", ["evaluate", "check", "bounds", "curves", "curves --best", "diagnose", "metrics"])
 def test_the_columns_of_csv_are_those_that_the_page_explains(run, small_file, command):
     explained = runpy.run_path(str(ROOT / "docs/command_line.py"))["CSV"][command]
     more = {
         "curves --best": ["--best", "f1"],
-        "evaluate": ["--target", "recall=0.5", "--confidence", "0", "--scope", "population"],
+        "evaluate": ["--scope", "population"],
+        "check": ["--fail-under", "recall=0.5", "--confidence", "0", "--scope", "population"],
     }
     done = run(*arguments_of(command.split()[0], small_file), *more.get(command, []), "-f", "csv")
     assert done.code == 0
@@ -110,7 +111,7 @@ def test_bounds_hold_every_labeling_and_are_attained(run, tmp_path):
 def test_curves_are_those_of_the_library(run, csv_file, data):
     told = ("--missingness", "by_label", "--thresholds", "0.2,0.4,0.6", "-m", "recall", "-f", "json")
     result = dm.evaluate(data.label, data.score, missingness="by_label", metrics="recall")
-    expected = dm.curves(result, metrics="recall", thresholds=[0.2, 0.4, 0.6], confidence_levels=[0.9])
+    expected = dm.threshold_curves(result, metrics="recall", thresholds=[0.2, 0.4, 0.6], confidence_levels=[0.9])
     assert json.loads(run("curves", csv_file, *told).out) == expected.to_dict()
 
 
@@ -118,9 +119,9 @@ def test_curves_are_those_of_the_library(run, csv_file, data):
     ("option", "thresholds"), [([], 10), (["--thresholds", "5"], 5), (["--thresholds", "0.1,0.9"], [0.1, 0.9])]
 )
 def test_a_table_of_curves_shows_every_threshold(run, csv_file, data, option, thresholds):
-    done = run("curves", csv_file, "--label-model", "half", *option)
-    result = dm.evaluate(data.label, data.score, label_model="half", metrics="recall")
-    expected = dm.curves(result, metrics="recall", thresholds=thresholds).thresholds
+    done = run("curves", csv_file, "--prob", "0.5", *option)
+    result = dm.evaluate(data.label, data.score, missingness=dm.missing.Fixed(0.5), metrics="recall")
+    expected = dm.threshold_curves(result, metrics="recall", thresholds=thresholds).thresholds
     tables = [block.splitlines() for block in done.out.split("\n\n") if block.lstrip().startswith("threshold")]
     assert len(tables) == 2  # four metrics do not fit into 80 columns
     for _, *lines in tables:
@@ -131,7 +132,7 @@ def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
     told = ("--missingness", "by_label", "--best", "f1", "--risk", "0.1", "--seed", "3", "-f", "json")
     found = json.loads(run("curves", csv_file, *told).out)
     result = dm.evaluate(data.label, data.score, missingness="by_label", metrics="f1")
-    expected = dm.curves(result, metrics="f1").best_threshold("f1", risk=0.1, rng=3)
+    expected = dm.threshold_curves(result, metrics="f1").best_threshold("f1", risk=0.1, rng=3)
     assert (found["threshold"], found["value"], found["risk"]) == (expected.threshold, expected.value, 0.1)
     assert found["probability_better"] == expected.probability_better
 
@@ -139,7 +140,7 @@ def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--risk", "mean"], "--risk: is for --best, which is not given. Give both or none."),
+        (["--risk", "mean"], "--risk: needs --best. Pass both or none."),
         (["--thresholds", "few"], "--thresholds: cannot read 'few'."),
         (["--best", "f1", "--risk", "low"], "--risk: 'low'. It must be 'mean' or a number"),
         (["--best", "f1", "--risk", "nan"], "--risk: nan. It must be 'mean' or a number"),
@@ -158,12 +159,12 @@ def test_curves_that_cannot_be_made_are_refused(refused, csv_file, options, mess
 
 @pytest.mark.parametrize("count", ["5000000000", "99999999999999999999"])
 def test_more_thresholds_than_scores_are_all_of_them(run, small_file, count):
-    told = ("--label-model", "half", "-m", "recall", "-f", "json", "--thresholds")
+    told = ("--prob", "0.5", "-m", "recall", "-f", "json", "--thresholds")
     assert run("curves", small_file, *told, count).out == run("curves", small_file, *told, "all").out != ""
 
 
 def test_the_best_threshold_of_a_metric_asked_for_in_other_words_is_found(run, csv_file):
-    done = run("curves", csv_file, "--label-model", "half", "-m", "fbeta(2)", "--best", "fbeta(2.0)")
+    done = run("curves", csv_file, "--prob", "0.5", "-m", "fbeta(2)", "--best", "fbeta(2.0)")
     assert done.code == 0
 
 
@@ -235,7 +236,7 @@ def test_a_missed_target_is_exit_code_one_and_the_report_is_there(run, small_fil
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--output: say where the report goes"),
+        ([], "--output: missing. Pass where the report goes"),
         (["-o", "page.txt"], "page.txt must end in .html, .md or .json."),
         (
             ["-o", "page.pdf"],
@@ -263,7 +264,7 @@ def test_the_demo_shows_the_truth_and_writes_a_report_without_scikit_learn(run, 
     done = run("demo")
     assert done.code == 0
     assert done.err.splitlines()[-1] == f"Report: {Path('darkmetrics-demo.html').resolve()}"
-    assert "285 rows: 144 labelled, 141 missing" in done.out
+    assert "285 rows: 144 labeled, 141 missing" in done.out
     assert Path("darkmetrics-demo.html").stat().st_size > 1000
 
 

@@ -57,15 +57,15 @@ def cases_of(text):
 
 
 def test_prometheus_reads_the_numbers_of_an_evaluation(run, shops):
-    done = run("evaluate", "shops.csv", *QUIET, "--target", "recall=0.99", "-f", "prometheus")
+    done = run("check", "shops.csv", *QUIET, "--fail-under", "recall=0.99", "-f", "prometheus")
     assert done.code == 1
     found = parsed(done.out)
     result = dm.evaluate(shops.label, shops.score, missingness="by_label")
-    for name, law in result.items():
+    for name, distribution in result.items():
         labels = (("metric", name), ("scope", "rows"))
-        assert found["darkmetrics_mean"][labels] == pytest.approx(law.mean(), rel=1e-11)
+        assert found["darkmetrics_mean"][labels] == pytest.approx(distribution.mean(), rel=1e-11)
         ends = found["darkmetrics_low"][labels], found["darkmetrics_high"][labels]
-        assert ends == pytest.approx(law.interval(0.9), rel=1e-11)
+        assert ends == pytest.approx(distribution.interval(0.9), rel=1e-11)
     labels = (("metric", "recall"), ("scope", "rows"))
     assert found["darkmetrics_target_met"] == {labels: 0.0}
     assert found["darkmetrics_target_probability"][labels] == pytest.approx(result.target_probability("recall", 0.99))
@@ -122,7 +122,7 @@ def test_columns_become_names_of_labels_and_what_is_unknown_is_left_out():
 
 
 def test_junit_has_a_case_per_target(run, shops):
-    told = ("evaluate", "shops.csv", *QUIET, "--target", "recall=0.99", "--target", "accuracy=0.01", "-f", "junit")
+    told = ("check", "shops.csv", *QUIET, "--fail-under", "recall=0.99", "--fail-under", "accuracy=0.01", "-f", "junit")
     done = run(*told)
     assert done.code == 1
     outcomes = {name: outcome for (_, name), outcome in cases_of(done.out).items()}
@@ -138,7 +138,7 @@ def test_junit_has_a_case_per_group_and_skips_what_is_known_or_too_small(run, sh
     assert outcomes["darkmetrics.tiny", "recall >= 0.9"] == "skipped"
     assert outcomes["darkmetrics.web", "recall >= 0.9"] == "failure"
     run(*told, "-f", "json", "-o", "known.json")
-    again = run(*told, "-f", "junit", "--known", "known.json")
+    again = run(*told, "-f", "junit", "--known-alerts", "known.json")
     assert again.code == 0
     assert cases_of(again.out)["darkmetrics.web", "recall >= 0.9"] == "skipped"
 
@@ -150,7 +150,18 @@ def test_junit_of_a_gate_and_of_a_change(run, shops):
     )
     assert list(cases_of(gate.out).values()) == ["failure"]
     Path("before.csv").write_text(Path("shops.csv").read_text(), encoding="utf-8")
-    named = ("--label", "label", "--score", "score", "--missingness", "random", "-m", "recall", "--worse", "recall=0.4")
+    named = (
+        "--label",
+        "label",
+        "--score",
+        "score",
+        "--missingness",
+        "random",
+        "-m",
+        "recall",
+        "--max-decline",
+        "recall=0.4",
+    )
     change = run("change", "shops.csv", "before.csv", *named, "-f", "junit")
     assert cases_of(change.out) == {("darkmetrics", "recall not worse by more than 0.4"): "passed"}
 
@@ -172,15 +183,15 @@ def test_the_schema_refuses_what_is_no_junit():
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        (("evaluate", "shops.csv"), "--target"),
+        (("evaluate", "shops.csv"), "a target to darkmetrics check"),
         (("monitor", "shops.csv", "--by", "shop"), "--target"),
         (("compare", "shops.csv", "--label", "label", "--score", "a=score", "--score", "b=other"), "--gate"),
-        (("change", "shops.csv", "shops.csv"), "--worse"),
+        (("change", "shops.csv", "shops.csv"), "--max-decline"),
     ],
     ids=lambda part: part if isinstance(part, str) else part[0],
 )
 def test_a_file_of_tests_without_a_check_is_refused(refused, shops, command, option):
-    assert f"there is none. Give {option}." in refused(*command, "-f", "junit")
+    assert f"there is none. Pass {option}." in refused(*command, "-f", "junit")
 
 
 # The population ----------------------------------------------------------------------------------------------------
@@ -200,16 +211,16 @@ def test_a_gate_may_be_about_the_population(run, shops):
         "accuracy",
     )
     found = dm.compare(shops.label, {"a": shops.score, "b": shops.other}, missingness="random", metrics="accuracy")
-    expected = found.better("accuracy", "b", "a", scope="population")
-    assert expected != found.better("accuracy", "b", "a")
+    expected = found.probability_better("accuracy", "b", "a", scope="population")
+    assert expected != found.probability_better("accuracy", "b", "a")
     done = run("compare", "shops.csv", *scores, "--scope", "population", "--gate", "better=0.5", "-f", "json")
     document = json.loads(done.out)
     assert document["gate"][0]["better"] == pytest.approx(expected)
     assert document["gate"][0]["scope"] == "population"
     assert document["scope"] == "population"
     (one,) = document["metrics"]["accuracy"]["differences"]
-    law = found.difference("accuracy", "b", "a", scope="population")
-    assert (one["mean"], one["low"], one["high"]) == pytest.approx((law.mean(), *law.interval(0.9)))
+    distribution = found.difference("accuracy", "b", "a", scope="population")
+    assert (one["mean"], one["low"], one["high"]) == pytest.approx((distribution.mean(), *distribution.interval(0.9)))
     assert "accuracy in the population with probability" in done.err
     table = run("compare", "shops.csv", *scores, "--scope", "population")
     assert "Intervals are for the population that these" in " ".join(table.out.split())
@@ -243,8 +254,8 @@ missingness = "by_label"
 pos-label = 1
 metric = ["recall"]
 
-[evaluate]
-target = "recall>=0.01"
+[check]
+fail-under = "recall>=0.01"
 confidence_level = 0.8
 
 [monitor]
@@ -254,20 +265,20 @@ by = ["shop"]
 
 def test_settings_are_options_that_need_not_be_typed(run, shops):
     Path("darkmetrics.toml").write_text(TOML)
-    done = run("evaluate", "shops.csv", "-f", "json")
+    done = run("check", "shops.csv", "-f", "json")
     assert done.err.startswith(
-        "Settings of darkmetrics.toml: label, score, missingness, pos_label, metric, target, con"
+        "Settings of darkmetrics.toml: label, score, missingness, pos_label, metric, fail_under, con"
     )
-    typed = ("--label", "label", "--score", "score", *QUIET, "-m", "recall", "--target", "recall=0.01")
+    typed = ("--label", "label", "--score", "score", *QUIET, "-m", "recall", "--fail-under", "recall=0.01")
     Path("darkmetrics.toml").unlink()
-    same = run("evaluate", "shops.csv", *typed, "--confidence-level", "0.8", "-f", "json")
+    same = run("check", "shops.csv", *typed, "--confidence-level", "0.8", "-f", "json")
     assert done.out == same.out
     assert done.code == 0
 
 
 def test_what_is_typed_goes_before_settings(run, shops):
     Path("darkmetrics.toml").write_text(TOML)
-    done = run("evaluate", "shops.csv", "-m", "f1", "--target", "f1=0.999", "--confidence-level", "0.7", "-f", "json")
+    done = run("check", "shops.csv", "-m", "f1", "--fail-under", "f1=0.999", "--confidence-level", "0.7", "-f", "json")
     document = json.loads(done.out)
     assert list(document["metrics"]) == ["f1"]
     assert [target["metric"] for target in document["targets"]] == ["f1"]
@@ -279,7 +290,7 @@ def test_each_command_has_its_own_table_and_another_file_may_be_named(run, shops
     Path("ci.toml").write_text(TOML)
     done = run("--config", "ci.toml", "monitor", "shops.csv", "-f", "json")
     assert json.loads(done.out)["names"] == ["shop"]
-    assert "target" not in done.err.splitlines()[0]
+    assert "fail_under" not in done.err.splitlines()[0]
 
 
 def test_a_report_names_the_whole_command(run, shops):

@@ -79,15 +79,15 @@ def tree(request, tmp_path, monkeypatch):
             dm.EvaluationSet(rows(count)["label"], rows(count)["score"]).to_parquet(path)
     for note in ("d/_SUCCESS", "d/sub/.c.parquet.crc", "p/_day=1/_started"):
         Path(note).write_text("a note")
-    ask: dict[str, Any] = {"label": "label", "score": "score"}
+    ask: dict[str, Any] = {"y_true": "label", "y_score": "score"}
     if request.param == "cells":
         return {"from_parquet": lambda given: dm.EvaluationSet.from_parquet(given).n_rows}
-    told: dict[str, Any] = {"label_model": "half", "metrics": "recall"}
+    told: dict[str, Any] = {"metrics": "recall", "missingness": dm.missing.Fixed(0.5)}
     return {
-        "from_frame": lambda given: dm.EvaluationSet.from_frame(given, **ask).n_rows,
-        "evaluate_frame": lambda given: dm.evaluate_frame(given, **ask, **told).data.n_rows,
+        "from_frame": lambda given: dm.EvaluationSet(data=given, **ask).n_rows,
+        "evaluate_frame": lambda given: dm.evaluate(data=given, **ask, **told).data.n_rows,
         "evaluate_by": lambda given: sum(
-            group.counts["rows"] for group in dm.evaluate_by(given, "k", **ask, **told).groups.values()
+            group.counts["rows"] for group in dm.evaluate_by(data=given, by="k", **ask, **told).groups.values()
         ),
     }
 
@@ -104,12 +104,12 @@ def test_the_library_counts_the_rows_of_the_files_that_are_meant(tree, kind):
 def rows_counted(run, command, given):
     """The rows that a command speaks of."""
     told = {
-        "evaluate": ["--label-model", "half", "-m", "recall", "-f", "json"],
+        "evaluate": ["--prob", "0.5", "-m", "recall", "-f", "json"],
         "bounds": ["-m", "recall", "-f", "json"],
         "diagnose": ["-m", "recall", "-f", "json"],
-        "monitor": ["--by", "k", "--label-model", "half", "-m", "recall", "-f", "json"],
-        "curves": ["--label-model", "half", "-m", "recall"],
-        "report": ["--label-model", "half", "-m", "recall", "-o", "page.json"],
+        "monitor": ["--by", "k", "--prob", "0.5", "-m", "recall", "-f", "json"],
+        "curves": ["--prob", "0.5", "-m", "recall"],
+        "report": ["--prob", "0.5", "-m", "recall", "-o", "page.json"],
     }[command]
     done = run(command, given, "--label", "label", "--score", "score", *told)
     assert done.code == 0, done.err
@@ -167,7 +167,7 @@ def test_names_that_stand_for_no_file_are_refused_alike(refused, tmp_path, monke
         refused("bounds", given),
         refused("monitor", given, "--by", "k"),
     ]
-    for read in (dm.EvaluationSet.from_parquet, lambda given: dm.evaluate_frame(given, label="y", score="p")):
+    for read in (dm.EvaluationSet.from_parquet, lambda given: dm.evaluate("y", "p", data=given)):
         with pytest.raises(dm.InputError) as error:
             read(given)
         words.append(str(error.value))
@@ -197,7 +197,7 @@ def both(run, text, name="x.csv"):
     done = run("bounds", name, *told)
     ours: Any
     try:
-        ours = dm.EvaluationSet.from_frame(name, label="y", score="p").counts()
+        ours = dm.EvaluationSet("y", "p", data=name).counts()
     except dm.InputError as error:
         ours = str(error)
     theirs = json.loads(done.out)["counts"] if done.code == 0 else done.err.strip().removeprefix("darkmetrics: ")
@@ -242,7 +242,7 @@ def test_a_text_file_that_breaks_a_rule_is_refused_in_the_same_words(run, tmp_pa
 def test_a_text_file_has_the_same_rows_for_both(run, tmp_path, monkeypatch, text):
     monkeypatch.chdir(tmp_path)
     ours, theirs = both(run, text)
-    assert ours == theirs == {"rows": 3, "labelled": 2, "positive": 1, "negative": 1, "missing": 1}
+    assert ours == theirs == {"rows": 3, "labeled": 2, "positive": 1, "negative": 1, "missing": 1}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "jsonl"])
@@ -257,7 +257,7 @@ def test_several_text_files_are_one_table(run, tmp_path, monkeypatch, suffix):
     told = ("--label", "y", "--score", "p", "-m", "recall", "-f", "json")
     assert json.loads(run("bounds", f"*.{suffix}", *told).out)["counts"]["rows"] == 6
     if suffix != "jsonl":
-        assert dm.EvaluationSet.from_frame(f"*.{suffix}", label="y", score="p").n_rows == 6
+        assert dm.EvaluationSet("y", "p", data=f"*.{suffix}").n_rows == 6
 
 
 def test_a_column_of_text_in_one_file_and_numbers_in_another_is_refused(refused, tmp_path, monkeypatch):
@@ -267,7 +267,7 @@ def test_a_column_of_text_in_one_file_and_numbers_in_another_is_refused(refused,
     said = "b.csv: column 'y' has text, and numbers in a.csv. Give it one type in all files."
     assert refused("bounds", "*.csv", "--label", "y", "--score", "p") == said
     with pytest.raises(dm.InputError) as error:
-        dm.EvaluationSet.from_frame("*.csv", label="y", score="p")
+        dm.EvaluationSet("y", "p", data="*.csv")
     assert str(error.value) == said
 
 
@@ -283,8 +283,13 @@ def test_times_and_groups_of_a_text_file_are_those_of_the_command_line(run, tmp_
     monkeypatch.chdir(tmp_path)
     lines = [f"{(1, 0, '')[i % 3]},{i % 7 / 7},2026-0{1 + i % 2}-09T14:30,{'AB'[i % 2]}" for i in range(60)]
     Path("x.csv").write_text("y,p,when,k\n" + "\n".join(lines) + "\n")
-    told = ("--label", "y", "--score", "p", "--label-model", "half", "-m", "recall", "-f", "json")
-    theirs = json.loads(run("monitor", "x.csv", *told, "--by", "k", "--time", "when", "--every", "month").out)
-    ask: dict[str, Any] = {"label": "y", "score": "p", "label_model": "half", "metrics": "recall"}
-    ours = dm.evaluate_by("x.csv", "k", time="when", every="month", **ask)
-    assert theirs == ours.to_dict()
+    told = ("--label", "y", "--score", "p", "--prob", "0.5", "-m", "recall", "-f", "json")
+    theirs = json.loads(run("monitor", "x.csv", *told, "--by", "k", "--time", "when", "--period", "month").out)
+    ask: dict[str, Any] = {"y_true": "y", "y_score": "p", "metrics": "recall", "missingness": dm.missing.Fixed(0.5)}
+    ours = dm.evaluate_by(data="x.csv", by="k", time="when", period="month", **ask)
+    document = ours.to_dict()
+    assert {name: theirs[name] for name in document if name != "groups"} == {
+        name: value for name, value in document.items() if name != "groups"
+    }
+    for group, expected in zip(theirs["groups"], document["groups"], strict=True):
+        assert group | expected == group

@@ -48,7 +48,7 @@ def test_an_evaluation_loads_only_the_parts_of_scipy_it_needs():
     code = """
 import sys
 import darkmetrics as dm
-for model in ({"label_model": "half"}, {}):
+for model in ({"missingness": dm.missing.Fixed(0.5)}, {}):
     dm.evaluate([1, 0, None, 1, 0, 1] * 10, [0.9, 0.2, 0.7, 0.6, 0.4, 0.3] * 10, **model)
     print(sorted(name for name in sys.modules if name.startswith("scipy.") and name.count(".") == 1 and name[6] != "_"))
 """
@@ -61,7 +61,7 @@ def test_a_small_file_is_read_without_loading_a_dataframe_package(csv_file):
     code = f"""
 import sys
 from darkmetrics.cli import run
-run(["evaluate", {str(csv_file)!r}, "--label-model", "half", "-m", "recall"])
+run(["evaluate", {str(csv_file)!r}, "--prob", "0.5", "-m", "recall"])
 print("loaded", [name for name in ("pandas", "polars", "pyarrow") if name in sys.modules])
 """
     assert output_of(code).splitlines()[-1] == "loaded []"
@@ -72,7 +72,7 @@ def test_type_checkers_and_the_interpreter_see_the_same_names():
     block = next(node for node in tree.body if isinstance(node, ast.If))
     imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
     seen = {alias.name: str(node.module) for node in imports for alias in node.names}
-    assert sorted(seen) == sorted([*dm.__all__, *dm._MODULES])
+    assert sorted(seen) == sorted(dm.__all__)
     for name, module in seen.items():
         value = getattr(dm, name)
         expected = sys.modules[f"darkmetrics.{name}"] if module == "darkmetrics" else getattr(sys.modules[module], name)
@@ -84,10 +84,10 @@ def test_functions_keep_their_names_when_their_modules_are_imported_first():
 import darkmetrics as dm
 from darkmetrics.backtesting import backtest
 from darkmetrics.evaluating import evaluate
-from darkmetrics.noise import robustness
-from darkmetrics.threshold_curves import curves
-import darkmetrics.baselines
-for function in (backtest, curves, evaluate, robustness):
+from darkmetrics.curves import threshold_curves
+from darkmetrics.diagnosis import diagnose
+import darkmetrics.paper.baselines
+for function in (backtest, diagnose, evaluate, threshold_curves):
     assert getattr(dm, function.__name__) is function
     print(type(function).__name__)
 """

@@ -42,11 +42,11 @@ def test_the_spark_page_quotes_what_was_measured():
 
 
 def test_the_page_on_other_tools_quotes_what_was_measured():
-    dropping = rows_of("by-label")["confidenceinterval on labelled rows"][0].split(", ")
+    dropping = rows_of("by-label")["confidenceinterval on labeled rows"][0].split(", ")
     said = words_of("explanation/other-tools.md")
     assert f"its precision is off by {float(dropping[0]):.2f}" in said
     assert f"{dropping[2]} of them held the precision of the rows" in said
-    assert float(rows_of("speed")["confidenceinterval on labelled rows"][3]) == pytest.approx(0.5, abs=0.05)
+    assert float(rows_of("speed")["confidenceinterval on labeled rows"][3]) == pytest.approx(0.5, abs=0.05)
 
 
 def test_a_peer_that_did_not_run_is_named_with_its_reason(tmp_path):

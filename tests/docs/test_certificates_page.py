@@ -113,12 +113,17 @@ def test_certificates_on_the_page_are_those_of_the_library(measured, n):
     score = rng.random(n) ** 2
     y = (rng.random(n) < score).astype(float)
     y[rng.random(n) < 0.3] = np.nan
-    laws = dm.evaluate(
-        y, score, metrics=["recall", "f1", "roc_auc"], label_model=score, method="gaussian", zero_division=np.nan
+    distributions = dm.evaluate(
+        y,
+        score,
+        metrics=["recall", "f1", "roc_auc"],
+        missingness=dm.missing.Fixed(score),
+        method="gaussian",
+        zero_division=np.nan,
     )
     for row in measured["curves"]:
         if row["n"] == n:
-            certificate = laws[row["metric"]].certificate
+            certificate = distributions[row["metric"]].certificate
             assert certificate is not None
             # Three digits are printed.
             assert certificate.ks_bound == pytest.approx(row["certificate"], rel=1e-3)

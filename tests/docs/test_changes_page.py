@@ -43,7 +43,7 @@ def test_at_most_5_and_a_half_percent_are_wrongly_said_to_have_fallen(measured, 
 def _reliability_of_an_ideal_analyst(recall, later):
     """Largest gap of tenths, both ways round, for pairs of months with these recalls and 70% missing at random.
 
-    The analyst is told which rows are positive, so that labelled positives are independent trials: recall given them
+    The analyst is told which rows are positive, so that labeled positives are independent trials: recall given them
     is a Beta law (Jeffreys), on these rows a Beta-binomial. Nothing of this library is in it.
     """
     rng = np.random.default_rng(5)

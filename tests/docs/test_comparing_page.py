@@ -24,10 +24,10 @@ def test_the_tables_are_those_of_the_results(measured):
     assert docs.written(page, measured) == page
 
 
-def test_accuracy_is_no_further_off_than_with_labelled_rows_alone(measured):
+def test_accuracy_is_no_further_off_than_with_labeled_rows_alone(measured):
     error = measured[measured["kind"].str.startswith("error")]
     both = error.pivot_table(index=["reason", "labels"], columns="kind", values="value")
-    assert (both["error estimate"] <= both["error labelled"]).all()
+    assert (both["error estimate"] <= both["error labeled"]).all()
 
 
 def pooled(measured, kind, by):
@@ -62,7 +62,7 @@ def test_intervals_of_differences_hold_as_often_as_they_should(measured, metric)
         assert held.between(*HOLDS).all()
 
 
-def test_counting_labelled_rows_alone_is_further_off(measured):
+def test_counting_labeled_rows_alone_is_further_off(measured):
     from experiments.comparing import docs
 
     ours = docs.chances(measured[(measured["labels"] >= docs.ASKED) & (measured["metric"] == "accuracy")])

@@ -13,11 +13,11 @@ PAGE = (DOCS / "gallery.md").read_text(encoding="utf-8")
 METHODS = {
     "result.plot()": "plot_metrics",
     "by_age.plot_arrival()": "plot_arrival",
-    "by_country.plot()": "plot_groups",
-    "august.plot_over_time(": "plot_over_time",
-    'august.change("2026-06", "2026-02").plot(': "plot_change",
+    'by_country.alerts({"recall": 0.45}).plot()': "plot_groups",
+    'august.alerts({"recall": 0.45}).plot_over_time(': "plot_over_time",
+    'august.compare("2026-06", "2026-02").plot(': "plot_change",
     'august.trend("recall").plot()': "plot_trend",
-    '.gap("recall").plot()': "plot_gap",
+    '.disparity("recall").plot()': "plot_disparity",
 }
 
 

@@ -58,7 +58,9 @@ def test_roc_auc_moments_equal_those_over_all_labelings(ties, tie, weighted, see
     mean = mass @ values
     (var_a, cov), (_, var_d) = ((values - mean).T * mass) @ (values - mean)
 
-    data = dm.EvaluationSet(np.where(missing, np.nan, y), score, sample_weight=weight, probability=chance)
+    data = dm.EvaluationSet(
+        np.where(missing, np.nan, y), score, sample_weight=weight, missingness=dm.missing.Fixed(chance)
+    )
     functional = dm.metrics.roc_auc(ties).bind(data, np.nan)
     assert data.cells.probability is not None
     found = auc_moments(functional.data, data.cells.probability[data.missing_cells])
@@ -68,27 +70,27 @@ def test_roc_auc_moments_equal_those_over_all_labelings(ties, tie, weighted, see
     assert found == pytest.approx((*mean / unit, *np.array([var_a, var_d, cov]) / unit**2), rel=1e-11)
 
 
-class Stated(dm.label_models.LabelModel):
+class Stated(dm.missing.Mechanism):
     """Nodes as they are given."""
 
     def __init__(self, weight, probability, shift=None):
-        self._nodes = dm.label_models.Posterior(np.array(weight), np.array(probability), shift=shift)
+        self._nodes = dm.missing.Posterior(np.array(weight), np.array(probability), shift=shift)
 
-    def nodes(self, data):
+    def posterior(self, data):
         return self._nodes
 
-    def describe(self, data, nodes):
+    def describe(self, data, posterior):
         return "Assumed: what was given."
 
 
 def test_odds_of_being_missing_by_label_are_a_mixture():
     p = np.linspace(0.01, 0.99, 50)
     a1, a0 = 0.6, 0.2
-    missing, labelled = p * a1 + (1 - p) * a0, p * (1 - a1) + (1 - p) * (1 - a0)
-    q = p * (1 - a1) / labelled
+    missing, labeled = p * a1 + (1 - p) * a0, p * (1 - a1) + (1 - p) * (1 - a0)
+    q = p * (1 - a1) / labeled
     # Equal up to a few roundings.
-    assert missing / labelled == pytest.approx(q * a1 / (1 - a1) + (1 - q) * a0 / (1 - a0), rel=1e-13)
-    # Missing and labelled rows differ by the same factor of the odds at every score.
+    assert missing / labeled == pytest.approx(q * a1 / (1 - a1) + (1 - q) * a0 / (1 - a0), rel=1e-13)
+    # Missing and labeled rows differ by the same factor of the odds at every score.
     assert logit(p * a1 / missing) - logit(q) == pytest.approx(np.full(50, logit(a1) - logit(a0)), rel=1e-12)
 
 
@@ -96,7 +98,7 @@ def test_odds_of_being_missing_by_label_are_a_mixture():
 def test_the_tilt_is_the_nearest_law_with_the_stated_share(share):
     weight, p = np.array([0.3, 0.7]), np.array([[0.2, 0.6, 0.9], [0.4, 0.5, 0.7]])
     data = dm.EvaluationSet([1, 0, None, None, None], [0.9, 0.1, 0.2, 0.5, 0.8])
-    tilted = dm.label_models.Tilted(Stated(weight, p), prevalence=share).nodes(data).probability
+    tilted = dm.missing.ExponentialTilt(Stated(weight, p), prevalence=share).posterior(data).probability
 
     y = np.array(list(product((0, 1), repeat=3)))
     positives = y.sum(axis=1)
@@ -107,8 +109,8 @@ def test_the_tilt_is_the_nearest_law_with_the_stated_share(share):
     base, nearest = law_of(p), law_of(tilted)
     assert weight @ (nearest @ positives) / 3 == pytest.approx(share, abs=1e-10)
 
-    def distance(laws):
-        return float(weight @ rel_entr(laws, base).sum(axis=1))
+    def distance(distributions):
+        return float(weight @ rel_entr(distributions, base).sum(axis=1))
 
     # Directions that keep every total, and the share of positives over both nodes.
     kept = np.vstack([np.repeat([1, 0], 8), np.repeat([0, 1], 8), np.outer(weight, positives).ravel()])
@@ -136,7 +138,7 @@ def test_variance_parts_are_those_of_the_law_of_total_variance():
 
     for given in (None, shift):
         model = Stated(weight, p, given)
-        split = dm.evaluate(y_true, y_score, label_model=model, metrics="recall").variance_split("recall")
+        split = dm.evaluate(y_true, y_score, missingness=model, metrics="recall").variance_decomposition("recall")
         # Variances of 1e-2 from differences of numbers near 1: 1e-13 of rounding.
         assert split["labels"] == pytest.approx(within / total, rel=1e-11)
         # Without a shift nothing is due to the prevalence; with one, a parabola goes through three nodes, so all is.

@@ -39,13 +39,14 @@ def test_the_numbers_in_the_text_are_those_of_the_example():
 
     rows_of_it = rows()
     result = evaluate(rows_of_it["fraud"], rows_of_it["p"], missingness="by_score", metrics="recall")
-    law = result["recall"]
-    (low, high), worst = law.interval(0.9), law.support().low
+    distribution = result["recall"]
+    (low, high), worst = distribution.interval(0.9), distribution.support().low
     said = " ".join(TEXT.split())
-    assert f"Dropping the rows without a label says {result.labelled_only['recall']:.0%}." in said
-    assert f"{law.mean():.0%}, and between {100 * low:.0f} and {high:.0%} nine times in ten" in said
+    assert f"Dropping the rows without a label says {result.labeled_only['recall']:.0%}." in said
+    assert f"{distribution.mean():.0%}, and between {100 * low:.0f} and {high:.0%} nine times in ten" in said
     assert f"no less than {worst:.0%}" in said
-    first = f"finds about {law.mean():.0%} of the fraud can look as if it found {result.labelled_only['recall']:.0%} "
+    found, dropped = distribution.mean(), result.labeled_only["recall"]
+    first = f"finds about {found:.0%} of the fraud can look as if it found {dropped:.0%} "
     assert first in TEXT.splitlines()[2]
 
 

@@ -90,7 +90,7 @@ def test_the_pages_count_the_metrics():
 
 
 def test_the_schema_page_names_every_key_of_to_dict():
-    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.7], label_model="half", metrics="recall").to_dict()
+    result = dm.evaluate([1, 0, None], [0.9, 0.2, 0.7], missingness=dm.missing.Fixed(0.5), metrics="recall").to_dict()
     keys = {*result, *result["counts"], *result["metrics"]["recall"]}
     page = (DOCS / "reference/evaluation.md").read_text(encoding="utf-8")
     section = page.partition("## to_dict\n")[2].partition("\n## ")[0]
@@ -120,13 +120,13 @@ def signature_rows(page):
 
 @pytest.mark.parametrize(
     ("page", "module"),
-    [("reference/label-models.md", dm.label_models), ("reference/calibrators.md", dm.calibrators)],
-    ids=["label models", "calibrators"],
+    [("reference/missing.md", dm.missing), ("reference/calibrators.md", dm.calibrators)],
+    ids=["mechanisms", "calibrators"],
 )
 def test_the_tables_show_every_class_with_its_arguments(page, module):
     said = signature_rows(page)
     public = {name for name in module.__all__ if inspect.isclass(getattr(module, name))}
-    assert public - {"LabelModel", "Posterior", "Calibrator"} == set(said)
+    assert public - {"Mechanism", "Posterior", "Calibrator"} == set(said)
     for name, call in said.items():
         parameters = inspect.signature(getattr(module, name)).parameters
         assert [arg.id for arg in call.args] + [keyword.arg for keyword in call.keywords] == list(parameters)
@@ -148,7 +148,7 @@ def test_the_priors_on_the_page_are_those_of_the_code():
     assert set(flexible.prior_mean_[3:]) == {0.0}
     curve = [*beta.prior_scale_[:2], platt.prior_scale_[0], flexible.prior_scale_[-1]]
     common = [by_score_and_label._LEVEL, by_score_and_label._RATE]
-    missingness = [by_label._COMMON, dm.label_models.LabelShift().prior_scale, *common, *by_score_and_label._DIFFERENCE]
+    missingness = [by_label._COMMON, dm.missing.ByLabel().prior_scale, *common, *by_score_and_label._DIFFERENCE]
     shapes = ["Gaussian", "Cauchy", *["Gaussian"] * 2, *["Cauchy"] * 2]
     assert said == [
         *(([scale], float(i == 1), "Gaussian") for i, scale in enumerate(curve)),

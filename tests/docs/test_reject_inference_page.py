@@ -6,11 +6,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")
 TOLD = {
-    "nothing": "nothing",
+    "none": "nothing",
     '`missingness="by_score"`': "by_score",
-    "`propensity=`": "propensity",
-    "`Features`": "features",
-    "`Features` and `propensity=`": "features and propensity",
+    "`Propensity`": "propensity",
+    "`Covariates`": "features",
+    "`Covariates` with `propensity=`": "features and propensity",
 }
 
 
@@ -25,7 +25,7 @@ def test_the_table_is_that_of_the_results():
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if " old scores |" in line]
     assert len(rows) == 2 * len(TOLD)
     for side, told, *shown in rows:
-        reason = f"old scorecard, {side.split()[0]} ones labelled"
+        reason = f"old scorecard, {side.split()[0]} ones labeled"
         for metric, cell in zip(METRICS, shown, strict=True):
             row = found[reason, TOLD[told], metric]
             assert cell == f"{100 * float(row['coverage']):.0f}% ({float(row['width']):.3f})"

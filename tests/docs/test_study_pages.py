@@ -30,4 +30,4 @@ def test_a_page_says_how_many_cells_overlap_the_published_ones(tmp_path):
         "0.3,w1,bootstrap,f1,0.08,0.071,0.09\n"
     )
     small = replace(Config.load(), metrics=["recall", "f1"])
-    assert "| bootstrap of labelled rows | 1 of 2 |" in "\n".join(agreement_table(Results(tmp_path, published), small))
+    assert "| bootstrap of labeled rows | 1 of 2 |" in "\n".join(agreement_table(Results(tmp_path, published), small))

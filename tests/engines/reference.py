@@ -29,9 +29,11 @@ def exact_cells(rows, threshold=0.5):
     return found
 
 
-def bucketed_cells(rows, buckets, threshold=0.5):
+def bucketed_cells(rows, score_bins, threshold=0.5):
     """The same for buckets: scores of a bucket (on one side of the threshold) share their mean and their ends."""
-    place = dict(zip((row[0] for row in rows), bucket_index(np.array([row[0] for row in rows]), buckets), strict=True))
+    place = dict(
+        zip((row[0] for row in rows), bucket_index(np.array([row[0] for row in rows]), score_bins), strict=True)
+    )
     counts: Any = defaultdict(lambda: [0, 0, 0])
     scores, chances = defaultdict(list), defaultdict(list)
     for score, label, decision, weight, chance in rows:
@@ -67,7 +69,7 @@ def assert_same(counted, expected):
         found, wanted = getattr(counted, name), expected.get(name)
         if wanted is None:
             assert found is None, name
-        elif counted.buckets is not None and name in ("score", "probability"):
+        elif counted.score_bins is not None and name in ("score", "probability"):
             np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=0.0, err_msg=name)
         else:
             np.testing.assert_array_equal(found, wanted, err_msg=name)

@@ -58,7 +58,7 @@ def test_a_file_without_a_column_that_is_asked_for_is_named(first):
     pl.DataFrame({"p": [0.5], "k": ["a"]}).write_parquet("2.parquet")
     with pytest.raises(InputError, match=r"^2\.parquet: has no column 'y', and 1\.parquet has\. Each file needs it\."):
         count_cells("*.parquet", Y_P, threshold=0.5)
-    with pytest.raises(InputError, match=r"^score: the frame has no column 'q'"):
+    with pytest.raises(InputError, match=r"^y_score: data has no column 'q'"):
         count_cells("*.parquet", ColumnNames("k", "q"), threshold=0.5)
 
 
@@ -112,7 +112,7 @@ def test_csv_keys_keep_the_words():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1,0.75\n,0.5\n0,abc\n0,1e-3\n", r"score column 'p': expected numbers, found 'abc' of type str at row 2\."),
+        ("1,0.75\n,0.5\n0,abc\n0,1e-3\n", r"y_score column 'p': expected numbers, found 'abc' of type str at row 2\."),
         ("", r"a\.csv: has no rows\."),
         (
             "1,0.75\nnone,0.5\n0,0.2\n",
@@ -123,7 +123,7 @@ def test_csv_keys_keep_the_words():
 def test_csv_files_that_break_a_rule(text, message):
     Path("a.csv").write_text("y,p\n" + text)
     with pytest.raises(InputError, match="^" + message):
-        EvaluationSet.from_frame("a.csv", label="y", score="p")
+        EvaluationSet("y", "p", data="a.csv")
 
 
 def test_a_tilde_is_the_home_of_the_user(first, monkeypatch, tmp_path):

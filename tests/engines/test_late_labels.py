@@ -13,13 +13,15 @@ import pytest
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
 
-NAMES: dict[str, Any] = {"label": "y", "score": "p", "scored_at": "scored", "labelled_at": "came"}
+NAMES: dict[str, Any] = {"y_true": "y", "y_score": "p"}
+TIMES: dict[str, Any] = {"scored_at": "scored", "labeled_at": "came"}
+UNTIMED: dict[str, Any] = {"scored_at": "scored"}
 DAY = dt.timedelta(days=1)
 MIDNIGHT = dt.time()
 
 
 def rows(n=400, *, seed=0, kind="dates", days=300):
-    """Labels, scores, and when rows were scored and labelled; frauds are labelled later than others."""
+    """Labels, scores, and when rows were scored and labeled; frauds are labeled later than others."""
     rng = np.random.default_rng(seed)
     truth = rng.random(n) < 0.4
     start = dt.datetime(2026, 1, 1)
@@ -71,7 +73,11 @@ def by_arrays(table, as_of, *, timed=True, whole_days=True, zone=None):
         late = timed and known and came is not None
         delays.append(np.timedelta64(plain(came) - plain(scored) if late else "NaT", "us"))
     delay = np.array(delays) if timed else None
-    return EvaluationSet([np.nan if y is None else y for y in labels], scores, age=np.array(ages), delay=delay)
+    return EvaluationSet(
+        [np.nan if y is None else y for y in labels],
+        scores,
+        missingness=dm.missing.Delayed(age=np.array(ages), delay=delay),
+    )
 
 
 def same(found, expected):
@@ -106,7 +112,7 @@ def test_cells_are_those_of_ages_and_delays(engine, kind, as_of):
     zone = None if kind not in ZONES else ZoneInfo("Europe/Berlin") if own_clock else dt.UTC
     whole_days = own_clock if kind == "midnight of a zone" else kind not in ("times", "zones")
     table, expected = rows_and_cells(kind, as_of, whole_days, zone)
-    same(EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of), expected)
+    same(EvaluationSet(data=engine(table), missingness=dm.missing.Delayed(as_of=as_of, **TIMES), **NAMES), expected)
     assert expected.n_missing > 20
 
 
@@ -115,7 +121,7 @@ def test_a_moment_counts_what_came_up_to_it(engine):
     table["scored"][:2] = [dt.datetime(2026, 6, 15, 14, 30), dt.datetime(2026, 6, 15, 14, 30, 0, 1)]
     table["came"][:2], table["y"][:2] = [None, None], [None, None]
     as_of = dt.datetime(2026, 6, 15, 14, 30)
-    found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of.isoformat())
+    found = EvaluationSet(data=engine(table), missingness=dm.missing.Delayed(as_of=as_of.isoformat(), **TIMES), **NAMES)
     same(found, by_arrays(table, as_of, whole_days=False))
 
 
@@ -127,24 +133,21 @@ def test_every_edge_of_the_grid_is_found(engine):
     n = len(ages)
     # An hour of another row keeps the ages from being whole days.
     table = {"y": [0, 1] * (n // 2), "p": [0.5] * n, "scored": [end - age for age in ages], "came": [end] * n}
-    found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=end)
+    found = EvaluationSet(data=engine(table), missingness=dm.missing.Delayed(as_of=end, **TIMES), **NAMES)
     same(found, by_arrays(table, end, whole_days=False))
     # Whole days of a year, which some engines look up, and of four decades, which are too many for that.
     for step in (1, 60):
         scored = [(end - dt.timedelta(days=step * k)).date() for k in range(n)]
         days = {**table, "scored": scored, "came": [end.date()] * n}
-        found = EvaluationSet.from_frame(engine(days), **NAMES, as_of=end)
+        found = EvaluationSet(data=engine(days), missingness=dm.missing.Delayed(as_of=end, **TIMES), **NAMES)
         same(found, by_arrays(days, end.date()))
-
-
-UNTIMED = {part: name for part, name in NAMES.items() if part != "labelled_at"}
 
 
 def test_ages_alone(engine):
     table = rows()
     as_of = max(table["scored"])
     same(
-        EvaluationSet.from_frame(engine(table), **UNTIMED, as_of=as_of.isoformat()),
+        EvaluationSet(data=engine(table), missingness=dm.missing.Delayed(as_of=as_of.isoformat(), **UNTIMED), **NAMES),
         by_arrays(table, as_of, timed=False),
     )
 
@@ -153,9 +156,14 @@ def test_without_their_times_labels_after_a_past_day_stay_and_a_warning_says_so(
     table = rows()
     as_of = dt.date(2026, 9, 1)
     newest = max(table["scored"]).isoformat()
-    said = rf"^as_of: 2026-09-01, but the newest row was scored on {newest} .* cannot be hidden without labelled_at="
+    said = (
+        rf"^as_of: 2026-09-01, but the newest row was scored on {newest} .* Labels that arrived after it stay, so .* "
+        r"Pass labeled_at= to hide them"
+    )
     with pytest.warns(dm.MissingnessWarning, match=said):
-        found = EvaluationSet.from_frame(engine(table), **UNTIMED, as_of=as_of.isoformat())
+        found = EvaluationSet(
+            data=engine(table), missingness=dm.missing.Delayed(as_of=as_of.isoformat(), **UNTIMED), **NAMES
+        )
     same(found, by_arrays(table, as_of, timed=False))
 
 
@@ -173,9 +181,13 @@ def test_only_positives_arrive(engine, maturity):
             with pytest.raises(
                 InputError, match=r"^maturity: 250 days, but \d+ of [\d,]+ labels took longer, up to \d+ days"
             ):
-                EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of, maturity=one)
+                EvaluationSet(
+                    data=engine(table), missingness=dm.missing.Delayed(maturity=one, as_of=as_of, **TIMES), **NAMES
+                )
             continue
-        found = EvaluationSet.from_frame(engine(table), **NAMES, as_of=as_of, maturity=one)
+        found = EvaluationSet(
+            data=engine(table), missingness=dm.missing.Delayed(maturity=one, as_of=as_of, **TIMES), **NAMES
+        )
         # What has come by then, in arrays: 0 where nothing has.
         arrays = {**table, "y": [1 if came and came <= as_of else 0 for came in table["came"]]}
         expected = by_arrays_matured(arrays, as_of, limit)
@@ -192,16 +204,16 @@ def by_arrays_matured(table, as_of, limit):
         for scored, came in zip(kept["scored"], kept["came"], strict=True)
     ]
     delay = np.array(late).astype("timedelta64[us]")
-    return EvaluationSet(kept["y"], kept["p"], age=age, delay=delay, maturity=limit)
+    return EvaluationSet(kept["y"], kept["p"], missingness=dm.missing.Delayed(age=age, delay=delay, maturity=limit))
 
 
 def test_in_buckets_counts_are_those_of_exact_scores(engine):
     table = rows(800, kind="times")
     rng = np.random.default_rng(1)
     table["p"] = rng.random(800).tolist()
-    settings = {**NAMES, "as_of": "2026-10-01"}
-    coarse = EvaluationSet.from_frame(engine(table), **settings, buckets=16)
-    exact = EvaluationSet.from_frame(engine(table), **settings, buckets="exact").coarsened(16)
+    settings: dict[str, Any] = {**NAMES, "missingness": dm.missing.Delayed(as_of="2026-10-01", **TIMES)}
+    coarse = EvaluationSet(data=engine(table), score_bins=16, **settings)
+    exact = EvaluationSet(data=engine(table), score_bins="exact", **settings).binned(16)
     for name in ("age", "positives", "negatives", "missing", "decision", "low", "high"):
         np.testing.assert_array_equal(getattr(coarse.cells, name), getattr(exact.cells, name))
 
@@ -209,7 +221,14 @@ def test_in_buckets_counts_are_those_of_exact_scores(engine):
 def test_groups_have_the_cells_of_their_own_rows(engine):
     table = rows(600)
     as_of = dt.date(2026, 9, 1)
-    result = dm.evaluate_by(engine(table), time="scored", every="quarter", **NAMES, as_of=as_of, metrics="precision")
+    result = dm.evaluate_by(
+        data=engine(table),
+        time="scored",
+        period="quarter",
+        missingness=dm.missing.Delayed(as_of=as_of, **TIMES),
+        metrics="precision",
+        **NAMES,
+    )
     for (quarter,), group in result.items():
         own = [(one.month - 1) // 3 == (quarter.month - 1) // 3 for one in table["scored"]]
         part = {name: list(itertools.compress(values, own)) for name, values in table.items()}
@@ -227,7 +246,7 @@ GOOD: dict[str, Any] = {
 }
 ZONED = [T(2026, 1, 1, 3, tzinfo=U), T(2026, 1, 5, 4, tzinfo=U), T(2026, 2, 1, 5, tzinfo=U), T(2026, 1, 9, 6, tzinfo=U)]
 NAIVE = [time.replace(tzinfo=None) for time in ZONED]
-SETTINGS: dict[str, Any] = {**NAMES, "as_of": "2026-03-01"}
+SETTINGS: dict[str, Any] = {**TIMES, "as_of": "2026-03-01"}
 BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no as_of": (
         {},
@@ -248,22 +267,22 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "label before scoring": (
         {"came": [D(2025, 12, 31), D(2026, 1, 6), None, D(2026, 2, 2)]},
         {},
-        r"^labelled_at column 'came': 1 label came before scoring \(such as 2025-12-31 for a row with 2026-01-01 in",
+        r"^labeled_at column 'came': 1 label came before scoring \(such as 2025-12-31 for a row with 2026-01-01 in",
     ),
     "a label without a time": (
         {"came": [D(2026, 1, 20), None, None, D(2026, 2, 2)]},
         {},
-        r"^labelled_at column 'came': 1 label has no date \(such as that of a row with 2026-01-05 in",
+        r"^labeled_at column 'came': 1 label has no date \(such as that of a row with 2026-01-05 in",
     ),
     "a positive without a time": (
         {"came": [None, D(2026, 1, 6), None, None]},
         {"maturity": 90},
-        r"^labelled_at column 'came': 1 positive label has no date \(such as that of a row with 2026-01-01 in",
+        r"^labeled_at column 'came': 1 positive label has no date \(such as that of a row with 2026-01-01 in",
     ),
     "a time without a label": (
         {"y": [1, None, None, 0]},
         {},
-        r"^labelled_at column 'came': 1 row has a date but no label \(such as 2026-01-06\)\.",
+        r"^labeled_at column 'came': 1 row has a date but no label \(such as 2026-01-06\)\.",
     ),
     "no time of scoring": (
         {"scored": [None, *GOOD["scored"][1:]]},
@@ -284,7 +303,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "zones mixed": (
         {"scored": ZONED},
         {},
-        r"^labelled_at column 'came': has no time zone, but scored_at column 'scored' has the time zone UTC\.",
+        r"^labeled_at column 'came': has no time zone, but scored_at column 'scored' has the time zone UTC\.",
     ),
     "as_of without a zone": (
         {"scored": ZONED, "came": [None] * 4, "y": [None] * 4},
@@ -296,7 +315,6 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"as_of": "2026-03-01T12:00+00:00"},
         r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Give it none",
     ),
-    "probabilities": ({}, {"probability": "p"}, r"^probability: cannot be given beside scored_at"),
 }
 
 
@@ -306,10 +324,10 @@ def test_what_cannot_be_is_refused_in_one_clear_sentence(engine, kind):
     frame = engine({**GOOD, **changes})
     if engine.name == "spark" and "zone" in kind:
         # Its times have the zone of the session, so that dates and times without a zone are meant by its clock.
-        assert EvaluationSet.from_frame(frame, **SETTINGS | settings).n_rows == 4
+        assert EvaluationSet(data=frame, missingness=dm.missing.Delayed(**SETTINGS | settings), **NAMES).n_rows == 4
         return
     with pytest.raises(InputError, match=message):
-        EvaluationSet.from_frame(frame, **SETTINGS | settings)
+        EvaluationSet(data=frame, missingness=dm.missing.Delayed(**SETTINGS | settings), **NAMES)
 
 
 @pytest.mark.heavy_engines
@@ -323,24 +341,31 @@ def test_times_of_spark_are_by_the_clock_of_its_session(spark):
             "SELECT 1 AS y, 0.7 AS p, TIMESTAMP'2026-03-02 05:00:00' AS scored, TIMESTAMP'2026-03-02 06:00:00' AS came "
             "UNION ALL SELECT NULL, 0.2, TIMESTAMP'2026-03-01 23:30:00', NULL"
         )
-        found = EvaluationSet.from_frame(times, **NAMES, as_of="2026-03-02T08:00")
+        found = EvaluationSet(data=times, missingness=dm.missing.Delayed(as_of="2026-03-02T08:00", **TIMES), **NAMES)
         assert (found.n_rows, found.n_missing) == (2, 1)  # at 08:00 UTC one of the two was not there yet
         dates = spark.sql(
             "SELECT 1 AS y, 0.7 AS p, DATE'2026-03-01' AS scored, TIMESTAMP'2026-03-02 22:00:00' AS came "
             "UNION ALL SELECT 0, 0.2, DATE'2026-03-01', TIMESTAMP'2026-03-01 23:00:00'"
         )
-        found = EvaluationSet.from_frame(dates, **NAMES, as_of="2026-03-05")
+        found = EvaluationSet(data=dates, missingness=dm.missing.Delayed(as_of="2026-03-05", **TIMES), **NAMES)
         days = np.array([0, 1]).astype("timedelta64[D]")
-        same(found, EvaluationSet([0, 1], [0.2, 0.7], age=np.full(2, np.timedelta64(4, "D")), delay=days))
+        same(
+            found,
+            EvaluationSet(
+                [0, 1], [0.2, 0.7], missingness=dm.missing.Delayed(age=np.full(2, np.timedelta64(4, "D")), delay=days)
+            ),
+        )
     finally:
         spark.conf.set(zone, before)
 
 
 def test_nothing_is_wrong_with_what_was_changed(engine):
-    assert EvaluationSet.from_frame(engine(GOOD), **SETTINGS).counts()["labelled"] == 3
+    assert (
+        EvaluationSet(data=engine(GOOD), missingness=dm.missing.Delayed(**SETTINGS), **NAMES).counts()["labeled"] == 3
+    )
 
 
 def test_no_label_has_come_at_all(engine):
     table = {**GOOD, "y": [None] * 4, "came": [None] * 4}
-    found = EvaluationSet.from_frame(engine(table), **SETTINGS)
+    found = EvaluationSet(data=engine(table), missingness=dm.missing.Delayed(**SETTINGS), **NAMES)
     assert (found.n_rows, found.n_missing) == (4, 4)

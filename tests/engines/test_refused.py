@@ -28,37 +28,43 @@ TABLE = {
 }
 
 CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown label": ({"label": "Yy"}, r"label: the frame has no column 'Yy'\. Did you mean 'y'\?"),
-    "unknown score": ({"score": "negativ"}, r"score: the frame has no column 'negativ'\. Did you mean 'negative'\?"),
+    "unknown label": ({"label": "Yy"}, r"y_true: data has no column 'Yy'\. Did you mean 'y'\?"),
+    "unknown score": ({"score": "negativ"}, r"y_score: data has no column 'negativ'\. Did you mean 'negative'\?"),
     "nothing near": (
         {"weight": "qqqqq"},
-        r"weight: the frame has no column 'qqqqq'\. It has 'y', 'p', .* and 2 more\.",
+        r"sample_weight: data has no column 'qqqqq'\. It has 'y', 'p', .* and 2 more\.",
     ),
     "dates as labels": (
         {"label": "days"},
-        r"label column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\. Pass two classes",
+        r"y_true column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\. Pass two classes",
     ),
     "dates as decisions": (
         {"decision": "days"},
-        r"decision column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\.",
+        r"y_pred column 'days': (has type Date|found .* at row 0)\. Dates and times are not labels\.",
     ),
-    "two parts": ({"score": "y"}, r"score: column 'y' is also the label\. Each needs a column of its own\."),
-    "text scores": ({"score": "words"}, r"score column 'words': .*(xpected numbers)"),
+    "two parts": ({"score": "y"}, r"y_score: column 'y' is also y_true\. Each needs a column of its own\."),
+    "text scores": ({"score": "words"}, r"y_score column 'words': .*(xpected numbers)"),
     "null scores": (
         {"score": "null"},
-        r"score column 'null': 2 of 4 values are missing \(null or NaN\)\. Scores must be fin",
+        r"y_score column 'null': 2 of 4 values are missing \(null or NaN\)\. Scores must be fin",
     ),
-    "NaN scores": ({"score": "nan"}, r"score column 'nan': 1 of 4 values is missing \(null or NaN\)\."),
-    "infinite scores": ({"score": "infinite"}, r"score column 'infinite': 1 of 4 values is not finite \(such as inf\)"),
+    "NaN scores": ({"score": "nan"}, r"y_score column 'nan': 1 of 4 values is missing \(null or NaN\)\."),
+    "infinite scores": (
+        {"score": "infinite"},
+        r"y_score column 'infinite': 1 of 4 values is not finite \(such as inf\)",
+    ),
     "null weights": (
         {"weight": "null"},
-        r"weight column 'null': 2 of 4 values are missing \(null or NaN\)\. Weights must",
+        r"sample_weight column 'null': 2 of 4 values are missing \(null or NaN\)\. Weights must",
     ),
-    "infinite weights": ({"weight": "infinite"}, r"weight column 'infinite': 1 of 4 values is not finite"),
-    "negative weights": ({"weight": "negative"}, r"weight column 'negative': 1 of 4 values is negative \(such as -2\)"),
-    "weights of zero": ({"weight": "zero"}, r"weight column 'zero': the weights sum to zero"),
-    "weights that differ": ({"weight": "wide"}, r"weight column 'wide': weights from 1 to 1e\+10"),
-    "text weights": ({"weight": "words"}, r"weight column 'words': .*(xpected numbers)"),
+    "infinite weights": ({"weight": "infinite"}, r"sample_weight column 'infinite': 1 of 4 values is not finite"),
+    "negative weights": (
+        {"weight": "negative"},
+        r"sample_weight column 'negative': 1 of 4 values is negative \(such as -2\)",
+    ),
+    "weights of zero": ({"weight": "zero"}, r"sample_weight column 'zero': the weights sum to zero"),
+    "weights that differ": ({"weight": "wide"}, r"sample_weight column 'wide': weights from 1 to 1e\+10"),
+    "text weights": ({"weight": "words"}, r"sample_weight column 'words': .*(xpected numbers)"),
     "probability above 1": (
         {"probability": "beyond"},
         r"probability column 'beyond': 1 of 4 values is wrong \(such as 1\.5",
@@ -67,41 +73,41 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         {"probability": "gap"},
         r"probability column 'gap': 1 of 4 values is missing where the label is",
     ),
-    "null decisions": ({"decision": "null"}, r"decision column 'null': 2 of 4 values are missing\. Every row needs"),
-    "three decisions": ({"decision": "three"}, r"decision column 'three': a third value 2 besides 0 and 1\."),
+    "null decisions": ({"decision": "null"}, r"y_pred column 'null': 2 of 4 values are missing\. Every row needs"),
+    "three decisions": ({"decision": "three"}, r"y_pred column 'three': a third value 2 besides 0 and 1\."),
     "strange decisions": (
         {"decision": "letters"},
-        r"decision column 'letters': pos_label=1 is not among the decisions \('u",
+        r"y_pred column 'letters': pos_label=1 is not among the decisions \('u",
     ),
 }
 
 
-@pytest.mark.parametrize("buckets", ["exact", 16])
+@pytest.mark.parametrize("score_bins", ["exact", 16])
 @pytest.mark.parametrize("case", CASES)
-def test_columns_that_break_a_rule_are_refused_by_name(engine, case, buckets):
+def test_columns_that_break_a_rule_are_refused_by_name(engine, case, score_bins):
     names, message = CASES[case]
     threshold = None if "decision" in names else 0.5
     with pytest.raises(InputError, match="^" + message):
         count_cells(engine(TABLE), ColumnNames(**({"label": "y", "score": "p"} | names)), threshold=threshold,
-                    buckets=buckets)  # fmt: skip
+                    score_bins=score_bins)  # fmt: skip
 
 
 GROUPS: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown key": ({"by": ["day"]}, r"by: the frame has no column 'day'\. Did you mean 'days'\?"),
+    "unknown key": ({"by": ["day"]}, r"by: data has no column 'day'\. Did you mean 'days'\?"),
     "key twice": ({"by": ["days", "days"]}, r"by: column 'days' is named twice"),
-    "key and time": ({"by": ["days"], "time": "days", "every": "day"}, r"by: column 'days' is named twice"),
-    "unknown time": ({"time": "dayz", "every": "day"}, r"time: the frame has no column 'dayz'"),
+    "key and time": ({"by": ["days"], "time": "days", "period": "day"}, r"by: column 'days' is named twice"),
+    "unknown time": ({"time": "dayz", "period": "day"}, r"time: data has no column 'dayz'"),
     "text as time": (
-        {"time": "words", "every": "day"},
+        {"time": "words", "period": "day"},
         r"time column 'words': has text, and periods need dates\. Cast it",
     ),
-    "numbers as time": ({"time": "p", "every": "day"}, r"time column 'p': has type .*\. Periods need dates"),
-    "hours of dates": ({"time": "days", "every": "hour"}, r"time column 'days': has dates without a time"),
-    "no period": ({"time": "days"}, r"every: missing\. Say how to cut 'days'"),
-    "no time": ({"every": "day"}, r"every: 'day', but no time column is named"),
+    "numbers as time": ({"time": "p", "period": "day"}, r"time column 'p': has type .*\. Periods need dates"),
+    "hours of dates": ({"time": "days", "period": "hour"}, r"time column 'days': has dates without a time"),
+    "no period": ({"time": "days"}, r"period: missing\. Say how to cut 'days'"),
+    "no time": ({"period": "day"}, r"period: 'day', but no time column is named"),
     "unknown period": (
-        {"time": "days", "every": "monthly"},
-        r"every: unknown period 'monthly'\. Did you mean 'month'\?",
+        {"time": "days", "period": "monthly"},
+        r"period: unknown period 'monthly'\. Did you mean 'month'\?",
     ),
 }
 
@@ -115,40 +121,45 @@ def test_keys_that_make_no_groups_are_refused_by_name(engine, case):
 
 def test_a_frame_without_rows_is_refused(engine):
     empty = pa.table({"y": pa.array([], pa.int64()), "p": pa.array([], pa.float64())})
-    for buckets in ("auto", "exact", 64):
-        with pytest.raises(InputError, match=r"^frame: no rows"):
-            count_cells(engine(empty), ColumnNames("y", "p"), threshold=0.5, buckets=buckets)
+    for score_bins in ("auto", "exact", 64):
+        with pytest.raises(InputError, match=r"^data: no rows"):
+            count_cells(engine(empty), ColumnNames("y", "p"), threshold=0.5, score_bins=score_bins)
 
 
 def test_labels_that_are_no_labels_are_refused(engine):
     lists = pa.table({"y": pa.array([[1], [0]]), "p": [0.1, 0.2]})
     if engine.name == "dask":
         lists = pa.table({"y": pa.array([dt.timedelta(1), dt.timedelta(2)]), "p": [0.1, 0.2]})
-    with pytest.raises(InputError, match=r"^label column 'y': "):
+    with pytest.raises(InputError, match=r"^y_true column 'y': "):
         count_cells(engine(lists), ColumnNames("y", "p"), threshold=0.5)
 
 
-@pytest.mark.parametrize("buckets", ["automatic", 15, 2**25, True, 64.0, None])
-def test_buckets_are_a_word_or_a_number_of_buckets(buckets):
+@pytest.mark.parametrize("score_bins", ["automatic", 15, 2**25, True, 64.0, None])
+def test_buckets_are_a_word_or_a_number_of_buckets(score_bins):
     frame = pa.table({"y": [1, 0], "p": [0.1, 0.2]})
-    with pytest.raises(InputError, match=r"^buckets: "):
-        count_cells(frame, ColumnNames("y", "p"), threshold=0.5, buckets=buckets)
+    with pytest.raises(InputError, match=r"^score_bins: "):
+        count_cells(frame, ColumnNames("y", "p"), threshold=0.5, score_bins=score_bins)
 
 
 LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
-    "weights": ("_MOST_WEIGHTED", {"weight": "w"}, {}, r"weight column 'w': more than 20 cells .* round the weights"),
-    "groups": ("_MOST_GROUPED", {}, {"by": ["k"]}, r"by: more than 20 cells of 64 score buckets per group\. Use fewer"),
+    "weights": (
+        "_MOST_WEIGHTED",
+        {"weight": "w"},
+        {},
+        r"sample_weight column 'w': more than 20 cells .* round the weights",
+    ),
+    "groups": ("_MOST_GROUPED", {}, {"by": ["k"]}, r"by: more than 20 cells of 64 score bins per group\. Use fewer"),
     "scores": (
         "_MOST_DEMANDED",
         {},
-        {"buckets": "exact"},
-        r"buckets: 'exact', but there are more than 20 cells\.",
+        {"score_bins": "exact"},
+        r"score_bins: 'exact', but there are more than 20 cells\.",
     ),
     "decisions": (
         "_MOST_WEIGHTED",
         {"decision": "w"},
         {},
-        r"decision column 'w': 40 values in 1,000 rows\. Decisions take",
+        r"y_pred column 'w': 40 values in 1,000 rows\. Decisions take",
     ),
 }
 
@@ -161,4 +172,4 @@ def test_more_cells_than_this_process_should_hold_are_refused(engine, monkeypatc
     frame = engine({"y": [1, 0] * 20, "p": many, "w": [1.0 + u for u in many], "k": list(range(40))})
     threshold = None if "decision" in names else 0.5
     with pytest.raises(InputError, match="^" + message):
-        count_cells(frame, ColumnNames("y", "p", **names), threshold=threshold, **({"buckets": 64} | settings))
+        count_cells(frame, ColumnNames("y", "p", **names), threshold=threshold, **({"score_bins": 64} | settings))

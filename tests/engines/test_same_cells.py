@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics._kernels.bucket_grid import bucket_index
 from darkmetrics.frames import ColumnNames, counting
@@ -119,44 +120,44 @@ AWKWARD = [0.0, -0.0, 5e-324, 1e-300, 1e-9, 0.3, 0.5, np.nextafter(0.5, 1), 0.7,
 AWKWARD += [np.nextafter(1, 2), 1.5, 3.0, 1e6, 1e300, -1e-300, -0.3, -1.0, -1.5, -1e300]
 
 
-@pytest.mark.parametrize("buckets", ["auto", "exact"])
-def test_scores_of_every_size_stay_what_they_are(engine, buckets):
+@pytest.mark.parametrize("score_bins", ["auto", "exact"])
+def test_scores_of_every_size_stay_what_they_are(engine, score_bins):
     rows = [(s, y, None, None, None) for s in AWKWARD for y in (True, False, None)]
     frame = engine({"y": [y for _, y, *_ in rows], "p": [s for s, *_ in rows]})
-    assert_same(count_cells(frame, Y_P, threshold=0.5, buckets=buckets), exact_cells(rows))
+    assert_same(count_cells(frame, Y_P, threshold=0.5, score_bins=score_bins), exact_cells(rows))
 
 
-@pytest.mark.parametrize("buckets", [16, 64, 2**16])
-def test_scores_of_every_size_fall_into_the_same_buckets(engine, buckets):
+@pytest.mark.parametrize("score_bins", [16, 64, 2**16])
+def test_scores_of_every_size_fall_into_the_same_buckets(engine, score_bins):
     rng = np.random.default_rng(1)
     scores = [*AWKWARD, *rng.random(300), *rng.random(100) ** 20, *(1 - rng.random(100) ** 20), *rng.normal(size=100)]
     rows = [(float(s), [True, False, None][i % 3], None, None, None) for i, s in enumerate(scores)]
     frame = engine({"y": [y for _, y, *_ in rows], "p": [s for s, *_ in rows]})
-    counted = count_cells(frame, Y_P, threshold=0.4, buckets=buckets)
-    assert counted.buckets == buckets
-    assert_same(counted, bucketed_cells(rows, buckets, 0.4))
+    counted = count_cells(frame, Y_P, threshold=0.4, score_bins=score_bins)
+    assert counted.score_bins == score_bins
+    assert_same(counted, bucketed_cells(rows, score_bins, 0.4))
 
 
 def test_the_threshold_cuts_buckets_exactly(engine):
     """Scores a hair's breadth apart on both sides of the threshold are two cells, even in very wide buckets."""
     cut = 0.3
     scores = [np.nextafter(cut, 0), cut, np.nextafter(cut, 1), 0.29, 0.31]
-    counted = count_cells(engine({"y": [1, 0, None, 1, 0], "p": scores}), Y_P, threshold=cut, buckets=16)
+    counted = count_cells(engine({"y": [1, 0, None, 1, 0], "p": scores}), Y_P, threshold=cut, score_bins=16)
     assert counted.decision.tolist() == [False, True]
     assert (counted.positives + counted.negatives + counted.missing).tolist() == [2, 3]
     assert counted.high[0] < cut <= counted.low[1]
 
 
 def test_buckets_with_one_score_each_are_exact(engine):
-    counted = count_cells(engine({"y": [1, 0, None], "p": [0.1, 0.1, 0.7]}), Y_P, threshold=0.5, buckets=1000)
-    assert counted.buckets is None
+    counted = count_cells(engine({"y": [1, 0, None], "p": [0.1, 0.1, 0.7]}), Y_P, threshold=0.5, score_bins=1000)
+    assert counted.score_bins is None
     assert counted.low is None
     assert counted.score.tolist() == [0.1, 0.7]
 
 
 def test_a_number_of_buckets_is_rounded_down_to_a_power_of_two(engine):
     frame = engine({"y": [1, 0, None, 1], "p": [0.1, 0.11, 0.7, 0.1000001]})
-    assert count_cells(frame, Y_P, threshold=0.5, buckets=100).buckets == 64
+    assert count_cells(frame, Y_P, threshold=0.5, score_bins=100).score_bins == 64
 
 
 NUMBERS = {
@@ -184,9 +185,9 @@ def drawn(seed, size=400):
     return rows
 
 
-@pytest.mark.parametrize("buckets", ["exact", 32])
+@pytest.mark.parametrize("score_bins", ["exact", 32])
 @pytest.mark.parametrize("parts", [("decision",), ("weight",), ("probability",), ("decision", "weight", "probability")])
-def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, buckets):
+def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, score_bins):
     places = {"decision": 2, "weight": 3, "probability": 4}
     rows = [
         tuple(v if i < 2 or i in [places[p] for p in parts] else None for i, v in enumerate(row)) for row in drawn(2)
@@ -195,13 +196,13 @@ def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, bu
     columns |= {part: [row[places[part]] for row in rows] for part in parts}
     names = ColumnNames("y", "p", **{part: part for part in parts})
     threshold = None if "decision" in parts else 0.5
-    counted = count_cells(engine(columns), names, threshold=threshold, buckets=buckets)
-    expected = exact_cells(rows) if buckets == "exact" else bucketed_cells(rows, 32)
+    counted = count_cells(engine(columns), names, threshold=threshold, score_bins=score_bins)
+    expected = exact_cells(rows) if score_bins == "exact" else bucketed_cells(rows, 32)
     assert_same(counted, expected)
 
 
-@pytest.mark.parametrize("buckets", ["exact", 16])
-def test_count_cells_counts_several_scores_together(engine, buckets):
+@pytest.mark.parametrize("score_bins", ["exact", 16])
+def test_count_cells_counts_several_scores_together(engine, score_bins):
     rng = np.random.default_rng(5)
     scores = rng.choice([-0.0, 0.0, 0.01, 0.5, 0.51, 0.9], (3, 300))
     scores[1] = rng.random(300)
@@ -210,10 +211,10 @@ def test_count_cells_counts_several_scores_together(engine, buckets):
     columns = ColumnNames("y", "a", weight="w", more_scores=("b", "c"))
     frame = engine({"y": [None if np.isnan(y) else y for y in label], "w": weight.tolist(), **names})
     cuts = (0.5, 0.25, 0.505)
-    counted = count_cells(frame, columns, threshold=cuts, buckets=buckets)
+    counted = count_cells(frame, columns, threshold=cuts, score_bins=score_bins)
     places, expected = scores + 0.0, np.empty((3, 300))
     above = scores >= np.array(cuts)[:, None]
-    if buckets == 16:
+    if score_bins == 16:
         places = np.stack([bucket_index(score, 16) * 2 + side for score, side in zip(scores, above, strict=True)])
     for k in range(3):
         expected[k] = [scores[k][places[k] == place].mean() for place in places[k]]
@@ -226,7 +227,7 @@ def test_count_cells_counts_several_scores_together(engine, buckets):
         for name, value in (("positives", 1.0), ("negatives", 0.0), ("missing", None)):
             found[key, value] += int(getattr(counted, name)[cell])
     assert +found == rows
-    assert counted.buckets == (16 if buckets == 16 else None)
+    assert counted.score_bins == (16 if score_bins == 16 else None)
     order = np.lexsort([counted.weight, *counted.score[::-1]])
     np.testing.assert_array_equal(order, np.arange(order.size))
 
@@ -236,14 +237,16 @@ def test_cells_equal_those_of_arrays_bit_for_bit(engine):
     score, label, decision, weight, chance = map(list, zip(*rows, strict=True))
     frame = engine({"y": label, "p": score, "d": decision, "w": weight, "c": chance})
     counted = count_cells(frame, ColumnNames("y", "p", "d", "c", "w"), threshold=None)
-    arrays = EvaluationSet(label, score, y_pred=decision, sample_weight=weight, probability=chance).cells.arrays()
+    arrays = EvaluationSet(
+        label, score, y_pred=decision, sample_weight=weight, missingness=dm.missing.Fixed(chance)
+    ).cells.arrays()
     assert_same(counted, {name: values for name, values in arrays.items() if values is not None})
 
 
 def test_a_probability_may_be_missing_where_a_label_is_known(engine):
     frame = engine({"y": [1, 0, None], "p": [0.1, 0.2, 0.3], "c": [None, NAN, 0.5]})
-    for buckets in ("exact", 16):
-        counted = count_cells(frame, ColumnNames("y", "p", probability="c"), threshold=0.5, buckets=buckets)
+    for score_bins in ("exact", 16):
+        counted = count_cells(frame, ColumnNames("y", "p", probability="c"), threshold=0.5, score_bins=score_bins)
         known = counted.probability[~np.isnan(counted.probability)]
         assert known.tolist() == [0.5]
 
@@ -281,8 +284,8 @@ def test_groups_are_counted_apart(engine):
     keys = [[None, "a", "b"][i % 3] for i in range(len(rows))]
     other = [i % 2 for i in range(len(rows))]
     columns = {"y": [r[1] for r in rows], "p": [r[0] for r in rows], "region": keys, "shift": other}
-    for buckets in ("exact", 32):
-        counted = count_cells(engine(columns), Y_P, threshold=0.5, by=["region", "shift"], buckets=buckets)
+    for score_bins in ("exact", 32):
+        counted = count_cells(engine(columns), Y_P, threshold=0.5, by=["region", "shift"], score_bins=score_bins)
         found = list(zip(counted.keys["region"], counted.keys["shift"], strict=True))
         assert found == [("a", 0), ("a", 1), ("b", 0), ("b", 1), (None, 0), (None, 1)]
         assert counted.starts[0] == 0
@@ -294,7 +297,7 @@ def test_groups_are_counted_apart(engine):
                 for r, k, o in zip(rows, keys, other, strict=True)
                 if (k, o) == (region, shift)
             ]
-            expected = exact_cells(chosen) if buckets == "exact" else bucketed_cells(chosen, 32)
+            expected = exact_cells(chosen) if score_bins == "exact" else bucketed_cells(chosen, 32)
             assert_same(_slice(counted, part), expected)
 
 
@@ -361,11 +364,11 @@ def start_of(time, every):
 PERIODS = ["hour", "day", "week", "month", "quarter", "year"]
 TIME_KINDS = ["dates", "datetimes", "nanoseconds", "with a time zone"]
 # Dates have no hours, and asking for them is refused (test_refused).
-CUTS = [(every, kind) for every in PERIODS for kind in TIME_KINDS if (every, kind) != ("hour", "dates")]
+CUTS = [(period, kind) for period in PERIODS for kind in TIME_KINDS if (period, kind) != ("hour", "dates")]
 
 
-@pytest.mark.parametrize(("every", "kind"), CUTS)
-def test_times_are_cut_into_the_periods_of_the_calendar(engine, every, kind):
+@pytest.mark.parametrize(("period", "kind"), CUTS)
+def test_times_are_cut_into_the_periods_of_the_calendar(engine, period, kind):
     types = {
         "dates": pa.date32(),
         "datetimes": pa.timestamp("us"),
@@ -375,15 +378,15 @@ def test_times_are_cut_into_the_periods_of_the_calendar(engine, every, kind):
     values = [None if t is None else t.date() if kind == "dates" else t for t in TIMES]
     size = len(values)
     frame = engine(pa.table({"y": [1] * size, "p": [0.5] * size, "t": pa.array(values, types[kind])}))
-    counted = count_cells(frame, Y_P, threshold=0.5, time="t", every=every)
-    expected = sorted({start_of(t, every) for t in values if t is not None})
+    counted = count_cells(frame, Y_P, threshold=0.5, time="t", period=period)
+    expected = sorted({start_of(t, period) for t in values if t is not None})
     assert counted.keys == {"t": [*expected, None]}
-    assert all(type(found) is (dt.datetime if every == "hour" else dt.date) for found in counted.keys["t"][:-1])
+    assert all(type(found) is (dt.datetime if period == "hour" else dt.date) for found in counted.keys["t"][:-1])
 
 
 def test_a_period_is_the_last_key(engine):
     frame = engine({"y": [1, 0, 1], "p": [0.1, 0.2, 0.3], "k": ["b", "a", "b"], "t": [dt.date(2024, 5, 6)] * 3})
-    counted = count_cells(frame, Y_P, threshold=0.5, by=["k"], time="t", every="month")
+    counted = count_cells(frame, Y_P, threshold=0.5, by=["k"], time="t", period="month")
     assert counted.keys == {"k": ["a", "b"], "t": [dt.date(2024, 5, 1)] * 2}
 
 
@@ -402,7 +405,7 @@ def test_auto_is_exact_while_distinct_scores_fit(engine, monkeypatch, distinct):
     if distinct == 50:
         assert_same(counted, exact_cells(rows))
     else:
-        assert counted.buckets == 32
+        assert counted.score_bins == 32
         assert_same(counted, bucketed_cells(rows, 32))
 
 
@@ -410,18 +413,18 @@ def test_groups_get_buckets_when_rows_are_many(engine, monkeypatch):
     monkeypatch.setattr(counting, "MOST_EXACT", 100)
     rng = np.random.default_rng(0)
     frame = engine({"y": [1, 0] * 150, "p": rng.random(300).tolist(), "k": ["a", "b", "b"] * 100})
-    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**16
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).score_bins == 2**16
     # The more groups, the fewer buckets each, but not below 1,024.
     monkeypatch.setattr(counting, "_MOST_GROUPED", 2**15)
-    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**14
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).score_bins == 2**14
     monkeypatch.setattr(counting, "_MOST_GROUPED", 2**10)
-    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).buckets == 2**10
+    assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).score_bins == 2**10
 
 
 def test_columns_may_have_any_name(engine):
     named = {"score": [1, 0, None], "bucket": [0.1, 0.2, 0.3], "by 0": ["a", "a", "b"], "sum low": [1.0, 2.0, 1.0]}
     frame = engine(named | {"rows": [0.5] * 3, "decision": [True, False, True], "label": ["x", "y", "z"]})
     columns = ColumnNames("score", "bucket", decision="decision", weight="sum low", probability="rows")
-    counted = count_cells(frame, columns, threshold=None, by=["by 0", "label"], buckets=16)
+    counted = count_cells(frame, columns, threshold=None, by=["by 0", "label"], score_bins=16)
     assert counted.keys == {"by 0": ["a", "a", "b"], "label": ["x", "y", "z"]}
     assert counted.weight.tolist() == [1.0, 2.0, 1.0]

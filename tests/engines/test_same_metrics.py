@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import darkmetrics as dm
-from darkmetrics.evaluating import evaluate_frame
+from darkmetrics.evaluating import evaluate
 
 # With the reason stated: what is found under three at once takes thrice as long and comes from the same cells. A ratio
 # of counts, a ranking and a loss: other metrics are found from the same counts. Scores have one digit: losses of more
@@ -58,7 +58,7 @@ def numbers(evaluation: dm.Evaluation) -> dict[str, float]:
 def test_metrics_of_every_engine_equal_those_of_arrays(engine, rows, by_arrays, weighted):
     label, score, weight = rows
     frame = engine({"y": label, "p": score, "w": weight})
-    found = numbers(evaluate_frame(frame, label="y", score="p", weight="w" if weighted else None, **SETTINGS))
+    found = numbers(evaluate("y", "p", data=frame, sample_weight="w" if weighted else None, **SETTINGS))
     expected = by_arrays[weighted]
     assert found.keys() == expected.keys()
     assert any("roc_auc" in path for path in found)
@@ -71,9 +71,9 @@ def test_bucketed_counts_by_decision_are_those_of_the_rows(engine, rows):
     """Counts on both sides of the threshold are exact in any buckets, and so are worst and best confusion metrics."""
     label, score, _ = rows
     names = ("precision", "recall", "accuracy")
-    coarse = evaluate_frame(engine({"y": label, "p": score}), label="y", score="p", buckets=16, metrics=names, rng=0)
+    coarse = evaluate("y", "p", data=engine({"y": label, "p": score}), score_bins=16, metrics=names, rng=0)
     fine = dm.evaluate(label, score, metrics=names, rng=0)
-    assert coarse.data.buckets == 16
+    assert coarse.data.score_bins == 16
     assert coarse.data.by_decision == fine.data.by_decision
     for name in names:
         assert coarse.oracle_bounds(name) == fine.oracle_bounds(name)
@@ -85,10 +85,8 @@ def test_rows_that_share_their_fate_are_told_by_a_column_of_every_engine(engine,
     number = np.repeat(np.arange(100), 3)
     customer = [f"c{place:03d}" for place in number] if named else number.tolist()
     settings = {**SETTINGS, "metrics": "recall", "method": dm.methods.Auto(500)}
-    found = evaluate_frame(
-        engine({"y": label, "p": score, "c": customer}), label="y", score="p", groups="c", **settings
-    )
-    expected = dm.evaluate(label, score, groups=customer, **settings)
+    found = evaluate("y", "p", data=engine({"y": label, "p": score, "c": customer}), clusters="c", **settings)
+    expected = dm.evaluate(label, score, clusters=customer, **settings)
     assert found.intervals == expected.intervals
     # The control: groups have a say in the answer.
     assert found.intervals != dm.evaluate(label, score, **settings).intervals

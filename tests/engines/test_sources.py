@@ -83,7 +83,7 @@ def test_names_with_brackets_that_exist_are_files(here, reader):
 
 def test_csv_files_have_empty_labels_for_missing_ones(here, reader):
     Path("a.csv").write_text("y,p,when\n1,0.1,2024-01-01\n0,1,2024-01-02\n,0.3,2024-02-01\n")
-    counted = count_cells("a.csv", Y_P, threshold=0.5, time="when", every="month")
+    counted = count_cells("a.csv", Y_P, threshold=0.5, time="when", period="month")
     assert counted.missing.sum() == 1
     assert [str(key) for key in counted.keys["when"]] == ["2024-01-01", "2024-02-01"]
     Path("b.tsv").write_text("y\tp\nyes\t0.1\nno\t0.2\n\t0.3\n")
@@ -114,11 +114,11 @@ def test_csv_types_are_those_of_all_rows(here, reader):
             ["scored.parquet", "table.csv"],
             r"scored\.parquet: is Parquet, and table\.csv is CSV\. Give files of one format\.",
         ),
-        ({"y": [1]}, r"frame: expected a DataFrame .* got type dict\."),
-        (np.zeros((2, 2)), r"frame: expected a DataFrame .* got type ndarray\."),
-        (None, r"frame: expected a DataFrame .* got type NoneType\."),
-        ([], r"frame: an empty list\. Name at least one file\."),
-        (pl.Series([1]), r"frame: expected a DataFrame .* got type Series\."),
+        ({"y": [1]}, r"data: expected a DataFrame .* got type dict\."),
+        (np.zeros((2, 2)), r"data: expected a DataFrame .* got type ndarray\."),
+        (None, r"data: expected a DataFrame .* got type NoneType\."),
+        ([], r"data: an empty list\. Name at least one file\."),
+        (pl.Series([1]), r"data: expected a DataFrame .* got type Series\."),
     ],
 )
 def test_what_holds_no_rows_is_refused_in_words(here, reader, source, message):
@@ -156,7 +156,7 @@ def test_relations_stay_with_their_connection():
 
 def test_columns_of_one_name_are_refused():
     frame = pd.DataFrame([[1, 0.5, 0.5]], columns=["y", "p", "p"])
-    with pytest.raises(InputError, match=r"^frame: column names must differ"):
+    with pytest.raises(InputError, match=r"^data: column names must differ"):
         lazy_frame(frame)
 
 
@@ -218,19 +218,19 @@ def test_pandas_times_are_cut_by_the_clocks_of_their_zone(zone):
     """An hour before and an hour after midnight there."""
     times = pd.Series(pd.to_datetime(["2024-01-31 23:00", "2024-02-01 01:00", None])).dt.tz_localize(zone)
     frame = pd.DataFrame({"y": [1, 0, 1], "p": [0.1, 0.2, 0.3], "t": times})
-    counted = count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+    counted = count_cells(frame, Y_P, threshold=0.5, time="t", period="month")
     assert [str(key) for key in counted.keys["t"]] == ["2024-01-01", "2024-02-01", "None"]
 
 
 def test_pandas_types_that_are_no_times_are_called_by_their_name():
     frame = pd.DataFrame({"y": [1, 0], "p": [0.1, 0.2], "t": pd.period_range("2024-01", periods=2, freq="D")})
     with pytest.raises(InputError, match=r"^time column 't': has type period\[D\]\. Periods need dates or datetimes"):
-        count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+        count_cells(frame, Y_P, threshold=0.5, time="t", period="month")
 
 
 def test_pandas_names_of_several_levels_are_refused():
     frame = pd.DataFrame([[1, 0.5]], columns=pd.MultiIndex.from_tuples([("a", "y"), ("a", "p")]))
-    with pytest.raises(InputError, match=r"^frame: its columns have names of several levels\. Flatten them first"):
+    with pytest.raises(InputError, match=r"^data: its columns have names of several levels\. Flatten them first"):
         count_cells(frame, Y_P, threshold=0.5)
 
 
@@ -296,7 +296,7 @@ def test_dask_times_are_cut_by_the_clocks_of_their_zone(named_engine):
 
     times = pd.to_datetime(["2024-01-31 23:00", "2024-02-01 01:00"]).tz_localize("America/New_York")
     frame = dask.from_pandas(pd.DataFrame({"y": [1, 0], "p": [0.1, 0.2], "t": times}), npartitions=2)
-    counted = count_cells(frame, Y_P, threshold=0.5, time="t", every="month")
+    counted = count_cells(frame, Y_P, threshold=0.5, time="t", period="month")
     assert [str(key) for key in counted.keys["t"]] == ["2024-01-01", "2024-02-01"]
 
 

@@ -34,7 +34,7 @@ def queries(monkeypatch):
 
 
 def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
-    count_cells(scored, ColumnNames("y", "p"), threshold=0.5, buckets=2**16)
+    count_cells(scored, ColumnNames("y", "p"), threshold=0.5, score_bins=2**16)
     assert len(queries) == 1
     queries[0].to_native().explain()
     # Of a query that has run, Spark shows the plan that it took in the end and the one that it began with.
@@ -43,8 +43,8 @@ def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
 
 
 def test_the_driver_gets_no_more_cells_than_buckets(scored, queries):
-    counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, buckets=1024)
-    assert counted.buckets == 1024
+    counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, score_bins=1024)
+    assert counted.score_bins == 1024
     assert 800 < counted.score.size <= 1025
     assert counted.positives.sum() + counted.negatives.sum() + counted.missing.sum() == 200_000
 
@@ -53,8 +53,8 @@ def test_spark_finds_the_cells_that_numpy_finds(scored):
     cached = scored.cache()
     rows = cached.toArrow()
     score, label = rows["p"].to_numpy(), rows["y"].to_numpy(zero_copy_only=False)
-    from_spark = count_cells(cached, ColumnNames("y", "p"), threshold=0.5, buckets=2**12)
-    from_arrow = count_cells(rows, ColumnNames("y", "p"), threshold=0.5, buckets=2**12)
+    from_spark = count_cells(cached, ColumnNames("y", "p"), threshold=0.5, score_bins=2**12)
+    from_arrow = count_cells(rows, ColumnNames("y", "p"), threshold=0.5, score_bins=2**12)
     cached.unpersist()
     for name in ("decision", "positives", "negatives", "missing", "low", "high"):
         np.testing.assert_array_equal(getattr(from_spark, name), getattr(from_arrow, name))
@@ -71,21 +71,19 @@ def test_names_with_dots_and_backticks_are_names_and_not_fields(spark):
         "id % 3 AS `k.1`", "DATE'2024-01-01' AS `a.day`",
     )  # fmt: skip
     names = ColumnNames("la`b.el", "model.score")
-    counted = count_cells(frame, names, threshold=0.5, by="k.1", time="a.day", every="month")
+    counted = count_cells(frame, names, threshold=0.5, by="k.1", time="a.day", period="month")
     assert counted.score.tolist() == [0.125] * 3
     assert counted.positives.tolist() == counted.negatives.tolist() == [1, 1, 1]
     assert counted.keys["k.1"] == [0, 1, 2]
     assert [str(day) for day in counted.keys["a.day"]] == ["2024-01-01"] * 3
-    with pytest.raises(
-        InputError, match=r"^score: the frame has no column 'model\.scores'\. Did you mean 'model\.score'"
-    ):
+    with pytest.raises(InputError, match=r"^y_score: data has no column 'model\.scores'\. Did you mean 'model\.score'"):
         count_cells(frame, ColumnNames("la`b.el", "model.scores"), threshold=0.5)
 
 
 def test_columns_that_spark_cannot_tell_apart(spark):
     left = spark.range(4).selectExpr("id", "CAST(id % 2 AS INT) AS y", "0.5D AS p")
     joined = left.join(spark.range(4).selectExpr("id", "id AS y", "0.25D AS P"), "id")
-    with pytest.raises(InputError, match=r"^label: the frame has 2 columns 'y'\. Rename or drop all but one\."):
+    with pytest.raises(InputError, match=r"^y_true: data has 2 columns 'y'\. Rename or drop all but one\."):
         count_cells(joined, ColumnNames("y", "p"), threshold=0.5)
     assert count_cells(joined, ColumnNames("id", "P"), threshold=0.5).score.tolist() == [0.25]
 
@@ -96,5 +94,5 @@ def test_maps_are_neither_keys_nor_labels(spark):
         InputError, match=r"^by column 'm': has type map<string,bigint>\. A key needs one value per row"
     ):
         count_cells(frame, ColumnNames("y", "p"), threshold=0.5, by="m")
-    with pytest.raises(InputError, match=r"^label column 'm': has type map<string,bigint>\. Expected booleans"):
+    with pytest.raises(InputError, match=r"^y_true column 'm': has type map<string,bigint>\. Expected booleans"):
         count_cells(frame, ColumnNames("m", "p"), threshold=0.5)

@@ -15,7 +15,7 @@ import numpy as np
 import darkmetrics as dm
 import oracle
 from believed import Believed
-from darkmetrics.label_models import Posterior
+from darkmetrics.missing import Posterior
 from fuzz.measures import MEASURES, Measure
 from fuzz.problems import Case
 from fuzz.truth import Truth, dkw, drawn_off
@@ -97,9 +97,14 @@ def ask(case: Case, names: list[str], method: Any = "auto", **options: Any) -> d
         }
         if case.node_weight.size > 1:
             data = evaluation_set(case)
-            return dm.evaluate(data, label_model=believed(case, data), **asked)
+            return dm.evaluate(data, missingness=believed(case, data), **asked)
         return dm.evaluate(
-            case.y, case.score, **_decisions(case), sample_weight=case.weight, label_model=case.chance[0], **asked
+            case.y,
+            case.score,
+            sample_weight=case.weight,
+            missingness=dm.missing.Fixed(case.chance[0]),
+            **_decisions(case),
+            **asked,
         )
 
 
@@ -136,11 +141,11 @@ def _places(truth: Truth, move: Callable[[Any], Any]) -> Any:
     return np.concatenate([atoms, 0.5 * (atoms[1:] + atoms[:-1]), [atoms[0] - wide, atoms[-1] + wide]])
 
 
-def wrong_cdf(law: Any, truth: Truth, move: Callable[[Any], Any], off: float) -> Iterator[str]:
+def wrong_cdf(distribution: Any, truth: Truth, move: Callable[[Any], Any], off: float) -> Iterator[str]:
     """Where P(X <= t) or P(X < t) is further than `off` from the truth at every place that `move` allows."""
     every = _places(truth, move)
-    level, some = np.asarray(law.cdf(every)), slice(None, None, 3)
-    before = 2.0 * np.asarray(law.pit(every[some])) - level[some]
+    level, some = np.asarray(distribution.cdf(every)), slice(None, None, 3)
+    before = 2.0 * np.asarray(distribution.pit(every[some])) - level[some]
     for what, t, found, left in (("P(X <= t)", every, level, False), ("P(X < t)", every[some], before, True)):
         least, most = truth.cdf(t - move(t), left=left), truth.cdf(t + move(t), left=left)
         gap = np.maximum(found - most, least - found)
@@ -149,16 +154,18 @@ def wrong_cdf(law: Any, truth: Truth, move: Callable[[Any], Any], off: float) ->
             yield f"{what} is {found[at]:.6g} at t = {float(t[at])!r}, true {least[at]:.6g} to {most[at]:.6g}"
 
 
-def wrong_quantiles(law: Any, truth: Truth, move: Callable[[Any], Any], off: float) -> Iterator[str]:
+def wrong_quantiles(distribution: Any, truth: Truth, move: Callable[[Any], Any], off: float) -> Iterator[str]:
     """Quantiles that too little or too much lies below."""
     inside = [q for q in LEVELS if 0.0 < q < 1.0]
-    for q, x in zip(inside, np.asarray(law.ppf(inside)).tolist(), strict=True):
+    for q, x in zip(inside, np.asarray(distribution.ppf(inside)).tolist(), strict=True):
         room = float(move(np.array([x]))[0])
         if math.isnan(x) or truth.cdf(x + room) < q - off or truth.cdf(x - room, left=True) > q + off:
             yield f"ppf({q:g}) = {x!r}: true P(X < x) {truth.cdf(x, left=True):.6g}, P(X <= x) {truth.cdf(x):.6g}"
 
 
-def _wrong_moments(law: Any, truth: Truth, method: str, room: float, floor: float, off: float) -> Iterator[str]:
+def _wrong_moments(
+    distribution: Any, truth: Truth, method: str, room: float, floor: float, off: float
+) -> Iterator[str]:
     mean, std = truth.mean(), truth.std()
     scale = max(1e-300, floor, float(np.abs(truth.values).max()))
     width = truth.high - truth.low  # wider than what was drawn: a rare labeling may be far away
@@ -170,38 +177,42 @@ def _wrong_moments(law: Any, truth: Truth, method: str, room: float, floor: floa
         allowed = off * width + 1e-9 * scale
     if truth.doubt:
         allowed += truth.doubt * width
-    if not abs(law.mean() - mean) <= allowed:
-        yield f"mean {law.mean()!r}, true {mean!r}"
-    if method == "exact" and not truth.doubt and not abs(law.std() - std) <= math.sqrt(room + 1e-9) * scale:
-        yield f"std {law.std()!r}, true {std!r}"
-    if method == "near exact" and not truth.doubt and not abs(law.std() - std) <= 0.05 * std + (room + 1e-9) * scale:
-        yield f"std {law.std()!r}, true {std!r}"
+    if not abs(distribution.mean() - mean) <= allowed:
+        yield f"mean {distribution.mean()!r}, true {mean!r}"
+    if method == "exact" and not truth.doubt and not abs(distribution.std() - std) <= math.sqrt(room + 1e-9) * scale:
+        yield f"std {distribution.std()!r}, true {std!r}"
+    if (
+        method == "near exact"
+        and not truth.doubt
+        and not abs(distribution.std() - std) <= 0.05 * std + (room + 1e-9) * scale
+    ):
+        yield f"std {distribution.std()!r}, true {std!r}"
 
 
-def _wrong_ends(law: Any, truth: Truth, measure: Measure, room: float, floor: float) -> Iterator[str]:
-    low, high = law.support()
+def _wrong_ends(distribution: Any, truth: Truth, measure: Measure, room: float, floor: float) -> Iterator[str]:
+    low, high = distribution.support()
     scale = max(abs(truth.low), abs(truth.high), floor, 1e-300)
     slack = (room + 1e-11) * scale
     if not (low <= truth.low + slack and high >= truth.high - slack):
         yield f"bounds {low!r} to {high!r} do not enclose {truth.low!r} to {truth.high!r}"
     sure = truth.complete or (measure.registered and measure.name != "average_precision")
-    if law.bounds_sharp and sure and not (abs(low - truth.low) <= slack and abs(high - truth.high) <= slack):
+    if distribution.bounds_sharp and sure and not (abs(low - truth.low) <= slack and abs(high - truth.high) <= slack):
         yield f"bounds {low!r} to {high!r} are called sharp, true {truth.low!r} to {truth.high!r}"
-    first, last = law.ppf([0.0, 1.0])
+    first, last = distribution.ppf([0.0, 1.0])
     if not (np.isclose(first, low, 0.0, slack) and np.isclose(last, high, 0.0, slack)):
         yield f"ppf(0), ppf(1) = {float(first)!r}, {float(last)!r}, but support() is {low!r} to {high!r}"
-    start, end = law.interval(0.9)
+    start, end = distribution.interval(0.9)
     if not (low - slack <= start <= end <= high + slack):
         yield f"interval {start!r} to {end!r} leaves the bounds {low!r} to {high!r}"
-    drawn = np.asarray(law.rvs(20, rng=0))
+    drawn = np.asarray(distribution.rvs(20, rng=0))
     if not (np.all(drawn >= low - slack) and np.all(drawn <= high + slack)):
         yield f"rvs from {float(drawn.min())!r} to {float(drawn.max())!r} leave the bounds {low!r} to {high!r}"
     if np.isnan(drawn).any():
         yield "rvs has NaN"
 
 
-def _wrong_certificate(law: Any, truth: Truth, move: Callable[[Any], Any]) -> Iterator[str]:
-    proof = law.certificate
+def _wrong_certificate(distribution: Any, truth: Truth, move: Callable[[Any], Any]) -> Iterator[str]:
+    proof = distribution.certificate
     if proof is None:
         return
     slack = 1e-9 + truth.doubt
@@ -213,24 +224,24 @@ def _wrong_certificate(law: Any, truth: Truth, move: Callable[[Any], Any]) -> It
         if not np.all(gap <= slack):
             at = int(np.argmax(gap))
             yield f"certificate: the true cdf is {what} by {gap[at]:.3g} at t = {float(t[at])!r}"
-    level = np.asarray(law.cdf(t))
+    level = np.asarray(distribution.cdf(t))
     gap = np.maximum(level - most, least - level)
     if not 0.0 <= proof.ks_bound <= 1.0 or not np.all(gap <= proof.ks_bound + slack):
         yield f"certificate: ks_bound {proof.ks_bound:.6g}, distance {gap.max():.6g}"
 
 
-def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Counter[str]) -> list[str]:
+def wrong_law(distribution: Any, truth: Truth, case: Case, measure: Measure, counts: Counter[str]) -> list[str]:
     """Everything about the law that is not true, in words."""
-    method = law.method
+    method = distribution.method
     counts[method] += 1
     off_undefined = {"monte carlo": dkw(10_000), "near exact": NEGLECTED if measure.rank else EXACT}.get(method, EXACT)
     found = []
-    if not abs(law.undefined - truth.undefined) <= off_undefined + truth.undefined_doubt:
-        found.append(f"undefined {law.undefined!r}, true {truth.undefined!r}")
-    if not truth.values.size or law.undefined >= 1.0:
+    if not abs(distribution.undefined - truth.undefined) <= off_undefined + truth.undefined_doubt:
+        found.append(f"undefined {distribution.undefined!r}, true {truth.undefined!r}")
+    if not truth.values.size or distribution.undefined >= 1.0:
         if truth.values.size and truth.undefined < 1.0 - off_undefined - truth.undefined_doubt:
             found.append("no law, although the metric can be defined")
-        repr(law)
+        repr(distribution)
         return found
     room, floor = blur_of(measure, case)
 
@@ -248,7 +259,7 @@ def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Coun
             return rounding(t) + width
 
     elif method == "monte carlo":
-        off = drawn_off(law, case.node_weight.size)
+        off = drawn_off(distribution, case.node_weight.size)
         if measure.name == "average_precision":
 
             def move(t: Any) -> Any:
@@ -256,13 +267,13 @@ def wrong_law(law: Any, truth: Truth, case: Case, measure: Measure, counts: Coun
 
     off += truth.doubt
     if method != "gaussian":
-        found += wrong_cdf(law, truth, move, off)
-        found += wrong_quantiles(law, truth, move, off)
-        found += _wrong_moments(law, truth, method, room, floor, off)
-    found += _wrong_ends(law, truth, measure, room, floor)
+        found += wrong_cdf(distribution, truth, move, off)
+        found += wrong_quantiles(distribution, truth, move, off)
+        found += _wrong_moments(distribution, truth, method, room, floor, off)
+    found += _wrong_ends(distribution, truth, measure, room, floor)
     # That of drawn labelings holds in 999 of 1,000 cases, which is not an alarm; `off` above is for them.
     if method != "monte carlo" and (method != "near exact" or case.y.size % 4 == 0):
-        found += _wrong_certificate(law, truth, rounding)
+        found += _wrong_certificate(distribution, truth, rounding)
     return found
 
 

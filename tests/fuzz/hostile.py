@@ -11,7 +11,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -30,9 +30,7 @@ N = len(Y)
 
 def ev(y: Any = Y, s: Any = S, **options: Any) -> Any:
     """An evaluation with given probabilities, unless something else is said of the labels."""
-    if "missingness" not in options and "reference" not in options:
-        options.setdefault("label_model", "half")
-    return dm.evaluate(y, s, **options)
+    return dm.evaluate(y, s, **{"missingness": dm.missing.Fixed(0.5)} | options)
 
 
 def table(**columns: Any) -> pl.DataFrame:
@@ -40,24 +38,39 @@ def table(**columns: Any) -> pl.DataFrame:
 
 
 def ef(frame: Any = None, **options: Any) -> Any:
-    given: dict[str, Any] = {"label": "y", "score": "s", "label_model": "half", **options}
-    return dm.evaluate_frame(table() if frame is None else frame, **given)
+    given: dict[str, Any] = {"y_true": "y", "y_score": "s", "missingness": dm.missing.Fixed(0.5), **options}
+    return dm.evaluate(data=table() if frame is None else frame, **given)
 
 
 def by(frame: Any = None, by: Any = "g", **options: Any) -> Any:
-    given: dict[str, Any] = {"label": "y", "score": "s", "label_model": "half", "min_labels": 1, **options}
-    return dm.evaluate_by(table() if frame is None else frame, by, **given)
+    given: dict[str, Any] = {
+        "y_true": "y",
+        "y_score": "s",
+        "missingness": dm.missing.Fixed(0.5),
+        **options,
+    }
+    return dm.evaluate_by(data=table() if frame is None else frame, by=by, **given)
+
+
+def alerts(targets: Any = None, **options: Any) -> Any:
+    return by().alerts({"recall": 0.5} if targets is None else targets, **{"min_labels": 1, **options})
 
 
 def cu(**options: Any) -> Any:
-    return dm.curves(ev(), **options)
+    return dm.threshold_curves(ev(), **options)
 
 
 def bt(y: Any = None, s: Any = None, **options: Any) -> Any:
     rng = np.random.default_rng(0)
     score = rng.random(60) if s is None else s
     label = (rng.random(60) < score).astype(float) if y is None else y
-    given: dict[str, Any] = {"n_repeats": 2, "label_models": "half", "metrics": "accuracy", "rng": 0, **options}
+    given: dict[str, Any] = {
+        "n_repeats": 2,
+        "missingness": dm.missing.Fixed(0.5),
+        "metrics": "accuracy",
+        "rng": 0,
+        **options,
+    }
     return dm.backtest(label, score, **given)
 
 
@@ -172,39 +185,45 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "weights as one number": (lambda: ev(sample_weight=2.0), "sample_weight"),
     "weights as text": (lambda: ev(sample_weight="balanced"), "sample_weight"),
     "too few weights": (lambda: ev(sample_weight=[1.0]), "sample_weight"),
-    "weight on labelled rows alone": (lambda: ev(sample_weight=[float(y is not None) for y in Y]), "works"),
+    "weight on labeled rows alone": (lambda: ev(sample_weight=[float(y is not None) for y in Y]), "works"),
     "weight on missing rows alone": (lambda: ev(sample_weight=[float(y is None) for y in Y]), "works"),
     "weights as booleans": (lambda: ev(sample_weight=[True] * N), "works"),
     # ---------------------------------------------------------------------------------------------- label models
-    "probabilities above one": (lambda: ev(label_model=[0.5, 1.5, 0.5]), "label_model"),
-    "probabilities with NaN": (lambda: ev(label_model=[0.5, NAN, 0.5]), "label_model"),
-    "probabilities of another length": (lambda: ev(label_model=[0.5, 0.5]), "label_model"),
-    "probabilities as text": (lambda: ev(label_model=["a", "b", "c"]), "label_model"),
-    "probabilities in two columns": (lambda: ev(label_model=np.zeros((3, 2))), "label_model"),
-    "a probability above one": (lambda: ev(label_model=1.5), "label_model"),
-    "a probability of NaN": (lambda: ev(label_model=NAN), "label_model"),
-    "a probability that is True": (lambda: ev(label_model=True), "label_model"),
+    "probabilities above one": (lambda: ev(missingness=dm.missing.Fixed([0.5, 1.5, 0.5])), "probability"),
+    "probabilities with NaN": (lambda: ev(missingness=dm.missing.Fixed([0.5, NAN, 0.5])), "probability"),
+    "probabilities of another length": (lambda: ev(missingness=dm.missing.Fixed([0.5, 0.5])), "probability"),
+    "probabilities as text": (lambda: ev(missingness=dm.missing.Fixed(["a", "b", "c"])), "probability"),
+    "probabilities in two columns": (lambda: ev(missingness=dm.missing.Fixed(np.zeros((3, 2)))), "probability"),
+    "a probability above one": (lambda: ev(missingness=dm.missing.Fixed(1.5)), "probability"),
+    "a probability of NaN": (lambda: ev(missingness=dm.missing.Fixed(NAN)), "probability"),
+    "a probability that is True": (lambda: ev(missingness=dm.missing.Fixed(True)), "probability"),
     "huge scores to learn from": (
         lambda: dm.evaluate(Y, [1e308, -1e308] * 5, missingness="unknown", threshold=0.0),
         "works",
     ),
     "tiny scores to learn from": (lambda: dm.evaluate(Y, [5e-324, 0.0] * 5, missingness="unknown"), "works"),
-    "an unknown label model": (lambda: ev(label_model="clairvoyant"), "label_model"),
-    "a label model as a class": (lambda: ev(label_model=dm.label_models.Half), "label_model"),
-    "a label model as a dictionary": (lambda: ev(label_model={"a": 1}), "label_model"),
-    "nothing to learn from": (lambda: ev([None] * N, label_model="calibrated"), "y_true"),
-    "no share to learn from": (lambda: ev([None] * N, label_model="prevalence"), "label_model"),
+    "an unknown mechanism": (lambda: ev(missingness="clairvoyant"), "missingness"),
+    "a mechanism as a class": (lambda: ev(missingness=dm.missing.Fixed), "missingness"),
+    "a mechanism as a dictionary": (lambda: ev(missingness={"a": 1}), "missingness"),
+    "nothing to learn from": (lambda: ev([None] * N, missingness="by_score"), "y_true"),
+    "no share to learn from": (lambda: ev([None] * N, missingness=dm.missing.TrainingPrevalence()), "missingness"),
     "an unknown reason": (lambda: ev(missingness="by_magic"), "missingness"),
     "a reason as a number": (lambda: ev(missingness=3), "missingness"),
-    "two reasons at once": (lambda: ev(label_model=P, missingness="by_score"), "missingness"),
+    "probabilities as they are": (lambda: ev(missingness=P), "missingness"),
     "both reasons without reference rows": (lambda: ev(missingness="by_score_and_label"), "reference"),
-    "reference rows as a frame": (lambda: ev(reference=table()), "reference"),
-    "reference rows with gaps": (lambda: ev(reference=(Y, S)), "reference"),
-    "reference rows of different length": (lambda: ev(reference=([0, 1], S)), "reference"),
-    "no reference rows": (lambda: ev(reference=([], [])), "reference"),
-    "reference rows as three columns": (lambda: ev(reference=([0], [0.1], [1])), "reference"),
+    "reference rows as a frame": (
+        lambda: ev(missingness=dm.missing.Unknown(reference=cast("Any", table()))),
+        "reference",
+    ),
+    "reference rows with gaps": (lambda: ev(missingness=dm.missing.Reference(Y, S)), "reference"),
+    "reference rows of different length": (lambda: ev(missingness=dm.missing.Reference([0, 1], S)), "reference"),
+    "no reference rows": (lambda: ev(missingness=dm.missing.Reference([], [])), "reference"),
+    "reference rows as three columns": (
+        lambda: ev(missingness=dm.missing.Unknown(reference=cast("Any", ([0], [0.1], [1])))),
+        "reference",
+    ),
     # ------------------------------------------------------------------------------------------- metrics, methods
-    "an unknown metric": (lambda: ev(metrics="roc-auc"), "metrics"),
+    "an unknown metric": (lambda: ev(metrics="roc-aus"), "metrics"),
     "no metric": (lambda: ev(metrics=[]), "metrics"),
     "a metric twice": (lambda: ev(metrics=["recall", "recall"]), "metrics"),
     "a metric as a number": (lambda: ev(metrics=3), "metrics"),
@@ -263,39 +282,42 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     # ------------------------------------------------------------------------------------------------ ready sets
     "a set and scores": (lambda: ev(dm.EvaluationSet(Y, S), S), "y_score"),
     "a set and a threshold": (lambda: ev(dm.EvaluationSet(Y, S), None, threshold=0.3), "threshold"),
-    "a set and probabilities": (lambda: ev(dm.EvaluationSet(Y, S), None, label_model=P), "label_model"),
+    "a set and probabilities": (
+        lambda: ev(dm.EvaluationSet(Y, S), None, missingness=dm.missing.Fixed(P)),
+        "probability",
+    ),
     "a set without rows": (lambda: ev(dm.EvaluationSet([1], [0.5]) - dm.EvaluationSet([1], [0.5]), None), "y_true"),
     # ---------------------------------------------------------------------------------------------------- tables
-    "a table without the label": (lambda: ef(label="z"), "label"),
-    "a table without the score": (lambda: ef(score="z"), "score"),
-    "a column name that is a number": (lambda: ef(label=3), "label"),
-    "label and score the same column": (lambda: ef(label="s"), "score"),
-    "a table that is None": (lambda: dm.evaluate_frame(None, label="y", score="s"), "frame"),
-    "a table that is a number": (lambda: ef(3), "frame"),
-    "a table that is an array": (lambda: ef(np.zeros((3, 2))), "frame"),
-    "a table that is a buffer": (lambda: ef(io.StringIO("y,s\n1,0.5\n")), "frame"),
+    "a table without the label": (lambda: ef(y_true="z"), "y_true"),
+    "a table without the score": (lambda: ef(y_score="z"), "y_score"),
+    "a column name that is a number": (lambda: ef(y_true=3), "y_true"),
+    "label and score the same column": (lambda: ef(y_true="s"), "y_score"),
+    "a table that is None": (lambda: dm.evaluate("y", "s", data=None), "y_true"),
+    "a table that is a number": (lambda: ef(3), "data"),
+    "a table that is an array": (lambda: ef(np.zeros((3, 2))), "data"),
+    "a table that is a buffer": (lambda: ef(io.StringIO("y,s\n1,0.5\n")), "data"),
     "a file that is not there": (lambda: ef("no-such-file.parquet"), "no-such-file.parquet"),
     "a pattern of no file": (lambda: ef("no-such-*.parquet"), "no-such-*.parquet"),
-    "no files": (lambda: ef([]), "frame"),
-    "a table without rows": (lambda: ef(table().head(0)), "frame"),
-    "a table with NaN scores": (lambda: ef(table(s=[NAN, *S[1:]])), "score column 's'"),
-    "a table with null scores": (lambda: ef(table(s=[None, *S[1:]])), "score column 's'"),
-    "a table with text scores": (lambda: ef(table(s=["a"] * N)), "score column 's'"),
-    "a table with a third label": (lambda: ef(table(y=[0, 1, 2] + [0] * 7)), "label column 'y'"),
-    "a table with lists for labels": (lambda: ef(table(y=[[1]] * N)), "label column 'y'"),
-    "a table with negative weights": (lambda: ef(table(w=[-1.0] * N), weight="w"), "weight column 'w'"),
-    "a table with weights of zero": (lambda: ef(table(w=[0.0] * N), weight="w"), "weight column 'w'"),
+    "no files": (lambda: ef([]), "data"),
+    "a table without rows": (lambda: ef(table().head(0)), "data"),
+    "a table with NaN scores": (lambda: ef(table(s=[NAN, *S[1:]])), "y_score column 's'"),
+    "a table with null scores": (lambda: ef(table(s=[None, *S[1:]])), "y_score column 's'"),
+    "a table with text scores": (lambda: ef(table(s=["a"] * N)), "y_score column 's'"),
+    "a table with a third label": (lambda: ef(table(y=[0, 1, 2] + [0] * 7)), "y_true column 'y'"),
+    "a table with lists for labels": (lambda: ef(table(y=[[1]] * N)), "y_true column 'y'"),
+    "a table with negative weights": (lambda: ef(table(w=[-1.0] * N), sample_weight="w"), "sample_weight column 'w'"),
+    "a table with weights of zero": (lambda: ef(table(w=[0.0] * N), sample_weight="w"), "sample_weight column 'w'"),
     "a table with probabilities above one": (
-        lambda: ef(table(p=[2.0] * N), probability="p", label_model="given"),
+        lambda: ef(table(p=[2.0] * N), missingness=dm.missing.Fixed("p")),
         "probability column 'p'",
     ),
-    "a table with gaps in the decisions": (lambda: ef(table(d=[None, *[1] * 9]), decision="d"), "decision column 'd'"),
-    "probabilities beside a table": (lambda: ef(label_model=P), "label_model"),
-    "no buckets": (lambda: ef(buckets=0), "buckets"),
-    "NaN buckets": (lambda: ef(buckets=NAN), "buckets"),
-    "an unknown word for buckets": (lambda: ef(buckets="fine"), "buckets"),
+    "a table with gaps in the decisions": (lambda: ef(table(d=[None, *[1] * 9]), y_pred="d"), "y_pred column 'd'"),
+    "probabilities beside a table": (lambda: ef(missingness=dm.missing.Fixed(P)), "works"),
+    "no buckets": (lambda: ef(score_bins=0), "score_bins"),
+    "NaN buckets": (lambda: ef(score_bins=NAN), "score_bins"),
+    "an unknown word for buckets": (lambda: ef(score_bins="fine"), "score_bins"),
     "a table of one label in pandas": (lambda: ef(pd.DataFrame({"y": [1.0, NAN], "s": [0.5, 0.6]})), "works"),
-    "columns of one name in pandas": (lambda: ef(pd.DataFrame([[1, 0.5, 2]], columns=["y", "s", "s"])), "frame"),
+    "columns of one name in pandas": (lambda: ef(pd.DataFrame([[1, 0.5, 2]], columns=["y", "s", "s"])), "data"),
     # ---------------------------------------------------------------------------------------------------- groups
     "groups by no column": (lambda: by(by=None), "by"),
     "groups by an unknown column": (lambda: by(by="z"), "by"),
@@ -304,21 +326,21 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "groups by a column twice": (lambda: by(by=["g", "g"]), "by"),
     "groups of one row": (lambda: by(table(g=list("abcdefghij"))), "works"),
     "groups with null names": (lambda: by(table(g=[None, *"abababaab"])), "works"),
-    "periods without a time": (lambda: by(every="month"), "every"),
-    "unknown periods": (lambda: by(by=None, time="day", every="fortnight"), "every"),
-    "periods of text": (lambda: by(by=None, time="g", every="month"), "time column 'g'"),
-    "an unknown target": (lambda: by(targets={"speed": 0.5}), "targets"),
-    "a target of NaN": (lambda: by(targets={"recall": NAN}), "targets"),
-    "a target as text": (lambda: by(targets={"recall": "high"}), "targets"),
-    "targets as a list": (lambda: by(targets=["recall"]), "targets"),
-    "a rate above one": (lambda: by(false_discovery_rate=2), "false_discovery_rate"),
-    "an unknown correction": (lambda: by(correction="bonferroni"), "correction"),
-    "a negative number of labels": (lambda: by(min_labels=-1), "min_labels"),
+    "periods without a time": (lambda: by(period="month"), "period"),
+    "unknown periods": (lambda: by(by=None, time="day", period="fortnight"), "period"),
+    "periods of text": (lambda: by(by=None, time="g", period="month"), "time column 'g'"),
+    "an unknown target": (lambda: alerts(targets={"speed": 0.5}), "targets"),
+    "a target of NaN": (lambda: alerts(targets={"recall": NAN}), "targets"),
+    "a target as text": (lambda: alerts(targets={"recall": "high"}), "targets"),
+    "targets as a list": (lambda: alerts(targets=["recall"]), "targets"),
+    "a rate above one": (lambda: alerts(false_discovery_rate=2), "false_discovery_rate"),
+    "an unknown correction": (lambda: alerts(correction="bonferroni"), "correction"),
+    "a negative number of labels": (lambda: alerts(min_labels=-1), "min_labels"),
     "no process": (lambda: by(n_jobs=0), "n_jobs"),
     "processes as text": (lambda: by(n_jobs="all"), "n_jobs"),
     # ---------------------------------------------------------------------------------------------------- curves
-    "curves of no evaluation": (lambda: dm.curves(Y), "evaluation"),  # type: ignore[arg-type]
-    "curves of given decisions": (lambda: dm.curves(ev(y_pred=[0, 1] * 5)), "evaluation"),
+    "curves of no evaluation": (lambda: dm.threshold_curves(Y), "evaluation"),  # type: ignore[arg-type]
+    "curves of given decisions": (lambda: dm.threshold_curves(ev(y_pred=[0, 1] * 5)), "evaluation"),
     "curves at NaN": (lambda: cu(thresholds=[NAN]), "thresholds"),
     "curves at no threshold": (lambda: cu(thresholds=[]), "thresholds"),
     "curves at none": (lambda: cu(thresholds=0), "thresholds"),
@@ -335,13 +357,13 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     # ------------------------------------------------------------------------------------------------- backtests
     "a backtest without labels": (lambda: bt([NAN] * 60), "y_true"),
     "a backtest of one class": (lambda: bt([0.0] * 60), "y_true"),
-    "a backtest that hides all": (lambda: bt(mechanism=1.0), "mechanism"),
-    "a backtest that hides nothing": (lambda: bt(mechanism=0.0), "mechanism"),
-    "a backtest that hides NaN": (lambda: bt(mechanism=NAN), "mechanism"),
-    "a backtest of an unknown mechanism": (lambda: bt(mechanism="mcar"), "mechanism"),
+    "a backtest that hides all": (lambda: bt(mask=1.0), "mask"),
+    "a backtest that hides nothing": (lambda: bt(mask=0.0), "mask"),
+    "a backtest that hides NaN": (lambda: bt(mask=NAN), "mask"),
+    "a backtest of an unknown mechanism": (lambda: bt(mask="mcar"), "mask"),
     "no repeats": (lambda: bt(n_repeats=0), "n_repeats"),
     "half a repeat": (lambda: bt(n_repeats=0.5), "n_repeats"),
-    "no label models": (lambda: bt(label_models=[]), "label_models"),
+    "no mechanisms": (lambda: bt(missingness=[]), "missingness"),
     "no methods": (lambda: bt(methods=[]), "methods"),
     "a backtest of two rows": (lambda: bt([0.0, 1.0], [0.1, 0.9]), "works"),
     # ------------------------------------------------------------------------------------------------- diagnoses
@@ -350,7 +372,10 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "a diagnosis of one row": (lambda: di([None], [0.5]), "works"),
     "a diagnosis of huge scores": (lambda: di(Y, [1e308, -1e308] * 5), "works"),
     "a diagnosis of an unknown metric": (lambda: di(metrics="speed"), "metrics"),
-    "a diagnosis with reference rows of one class": (lambda: di(reference=([0, 0], [0.1, 0.2])), "works"),
+    "a diagnosis with reference rows of one class": (
+        lambda: di(missingness=dm.missing.Reference([0, 0], [0.1, 0.2])),
+        "works",
+    ),
 }
 
 
@@ -373,9 +398,15 @@ def _silent_nan(result: Any) -> str:
     str(result), repr(result)
     if hasattr(result, "to_dict"):
         json.dumps(result.to_dict(), allow_nan=False)
-    laws = result.items() if isinstance(result, dm.Evaluation) else []
-    for name, law in laws:
-        numbers = [law.mean(), law.std(), *law.interval(), *law.ppf([0.25, 0.75]), law.cdf(0.5)]
-        if law.undefined < 1.0 and np.isnan(numbers).any():
+    distributions = result.items() if isinstance(result, dm.Evaluation) else []
+    for name, distribution in distributions:
+        numbers = [
+            distribution.mean(),
+            distribution.std(),
+            *distribution.interval(),
+            *distribution.ppf([0.25, 0.75]),
+            distribution.cdf(0.5),
+        ]
+        if distribution.undefined < 1.0 and np.isnan(numbers).any():
             return f"NaN in silence: {name} {numbers}"
     return ""

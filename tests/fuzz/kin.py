@@ -70,7 +70,7 @@ def scaled(case: Case, rng: Any) -> Kin:
 
 
 def split_rows(case: Case, rng: Any) -> Kin:
-    """A labelled row of weight k as k rows of weight one."""
+    """A labeled row of weight k as k rows of weight one."""
     if case.weight is None or not np.all(case.weight == np.rint(case.weight)) or case.weight.max() > 50:
         return permuted(case, rng)
     times = np.where(np.isnan(case.y), 1, case.weight.astype(int))
@@ -159,9 +159,11 @@ def merged(case: Case, names: list[str], rng: Any) -> dm.Evaluation:
         if not own.any() or (weight is not None and not weight.any()):
             return checks.ask(case, names, rng=0)
         parts.append(
-            dm.EvaluationSet(case.y[own], case.score[own], **how, sample_weight=weight, probability=chance[own])
+            dm.EvaluationSet(
+                case.y[own], case.score[own], sample_weight=weight, missingness=dm.missing.Fixed(chance[own]), **how
+            )
         )
-    return dm.evaluate(parts[0] + parts[1], label_model="given", **_options(case, names))
+    return dm.evaluate(parts[0] + parts[1], missingness=dm.missing.Fixed(), **_options(case, names))
 
 
 def from_frame(case: Case, names: list[str], rng: Any) -> dm.Evaluation:
@@ -169,10 +171,10 @@ def from_frame(case: Case, names: list[str], rng: Any) -> dm.Evaluation:
     chance = np.full(case.y.size, 0.5)
     chance[case.missing] = case.chance[0]
     columns: dict[str, Any] = {"y": case.y, "s": case.score, "d": case.decision, "w": case.mass, "p": chance}
-    how: dict[str, Any] = {"decision": "d"} if case.threshold is None else {"threshold": case.threshold}
+    how: dict[str, Any] = {"y_pred": "d"} if case.threshold is None else {"threshold": case.threshold}
     frame = pl.DataFrame(columns)
-    named: dict[str, Any] = {"label": "y", "score": "s", "weight": "w", "probability": "p"}
-    return dm.evaluate_frame(frame, **named, **how, **_options(case, names))
+    named: dict[str, Any] = {"y_true": "y", "y_score": "s", "sample_weight": "w", "missingness": dm.missing.Fixed("p")}
+    return dm.evaluate(data=frame, **named, **how, **_options(case, names))
 
 
 def pickled(case: Case, names: list[str], rng: Any) -> Any:
@@ -199,12 +201,14 @@ def wrong_bands(case: Case, rng: Any) -> Iterator[str]:
     result = checks.ask(case, names, method, rng=0)
     assert case.threshold is not None
     thresholds = np.unique(np.r_[case.threshold, rng.choice(case.score, 5)])
-    curves = dm.curves(result, metrics=[MEASURES[name].asked for name in names], thresholds=thresholds, method=method)
+    curves = dm.threshold_curves(
+        result, metrics=[MEASURES[name].asked for name in names], thresholds=thresholds, method=method
+    )
     at = int(np.searchsorted(thresholds, case.threshold))
-    for name, law in result.items():
+    for name, distribution in result.items():
         band, room = curves[name], checks.blur_of(MEASURES[name], case)[0]
-        if law.undefined < 1.0:
-            numbers = [law.mean(), *law.interval(0.9), *law.support()]
+        if distribution.undefined < 1.0:
+            numbers = [distribution.mean(), *distribution.interval(0.9), *distribution.support()]
             there = [
                 band.mean[at],
                 *(end[at] for end in band.intervals[0.9]),
@@ -213,7 +217,8 @@ def wrong_bands(case: Case, rng: Any) -> Iterator[str]:
             ]
             # Quantiles of a mixture are searched for, there and here each in its own way.
             if not np.allclose(numbers, there, room + 1e-6, room + 1e-6):
-                yield f"{name} ({law.method}): mean, interval, bounds {numbers}, by curves {[float(x) for x in there]}"
+                by_curves = [float(x) for x in there]
+                yield f"{name} ({distribution.method}): mean, interval, bounds {numbers}, by curves {by_curves}"
         slack = (room + 1e-9) * np.maximum(1.0, np.abs(band.highest_possible))
         ends = np.stack([band.lowest_possible, *band.intervals[0.9], band.highest_possible])
         if np.any(np.diff(ends, axis=0) < -slack):
@@ -253,12 +258,14 @@ def differences(one: Any, other: Any, off: float, room: float, floor: float) -> 
     if off <= checks.EXACT and not abs(one.mean() - other.mean()) <= allowed:
         yield f"mean {one.mean()!r} and {other.mean()!r}"
     if one.bounds_sharp and other.bounds_sharp:
-        ends = max(scale, *(abs(end) for law in (one, other) for end in law.support() if math.isfinite(end)))
+        ends = max(
+            scale, *(abs(end) for distribution in (one, other) for end in distribution.support() if math.isfinite(end))
+        )
         if not np.allclose(one.support(), other.support(), 0.0, (room + 1e-9) * ends):
             yield f"bounds {tuple(one.support())} and {tuple(other.support())}"
 
 
-def _off(one: Any, other: Any, nodes: int) -> float:
+def _off(one: Any, other: Any, posterior: int) -> float:
     methods = {one.method, other.method}
     off = checks.EXACT
     if "near exact" in methods:
@@ -266,7 +273,9 @@ def _off(one: Any, other: Any, nodes: int) -> float:
     if "gaussian" in methods:
         off = 1e-6
     if "monte carlo" in methods:
-        off += sum(drawn_off(law, nodes) for law in (one, other) if law.method == "monte carlo")
+        off += sum(
+            drawn_off(distribution, posterior) for distribution in (one, other) if distribution.method == "monte carlo"
+        )
     return off
 
 
@@ -281,7 +290,7 @@ def alarms(seed: int, *, counts: Counter[str], largest: int = 600, number: int =
         try:
             wrong, problem = checks.guarded(partial(_differing, title, case, rng, number), 2 * checks.SECONDS)
             found += [f"{title}: {one}" for one in ([problem] if problem else wrong)]
-        except dm.MethodError:
+        except dm.exceptions.MethodError:
             counts["refused"] += 1
     return found
 

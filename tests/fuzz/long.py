@@ -109,9 +109,9 @@ def run(seconds: float, first: int, jobs: int) -> int:
 
 
 def _in_words(counts: Counter[str]) -> str:
-    laws = sum(counts[name] for name in ("exact", "near exact", "monte carlo", "gaussian"))
+    distributions = sum(counts[name] for name in ("exact", "near exact", "monte carlo", "gaussian"))
     pairs = sum(counts[name] for name in (*kin.RELATIONS, *kin.WAYS))
-    return f"{laws:,} laws, {pairs:,} comparisons"
+    return f"{distributions:,} laws, {pairs:,} comparisons"
 
 
 def main() -> int:

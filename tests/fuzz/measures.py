@@ -157,7 +157,7 @@ def interplay(a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interplay(dm.Metric):
+class Interplay(dm.metrics.Metric):
     """A user's own metric of four groups, of which no direction is declared."""
 
     def bind(self, data: Any, fill: float) -> CountFunctional:

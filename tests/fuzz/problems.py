@@ -72,12 +72,12 @@ def case_of(seed: int, *, largest: int = 600) -> Case:
     order = rng.permutation(n)
     y, score, decision = y[order], score[order], decision[order]
     weight = None if weight is None else weight[order]
-    nodes = int(rng.choice([1, 1, 1, 2, 3, 5]))
+    posterior = int(rng.choice([1, 1, 1, 2, 3, 5]))
     chances = str(rng.choice(["any", "any", "score", "near the ends", "certain", "equal", "rare"]))
-    chance = _chances(chances, nodes, score[np.isnan(y)], rng)
-    if nodes > 1:
+    chance = _chances(chances, posterior, score[np.isnan(y)], rng)
+    if posterior > 1:
         chance = _alike(chance, y, score, decision, weight)
-    node_weight = rng.dirichlet(np.full(nodes, 0.7)) if nodes > 1 else np.ones(1)
+    node_weight = rng.dirichlet(np.full(posterior, 0.7)) if posterior > 1 else np.ones(1)
     fill: Any = [math.nan, 0, 1, "warn"][int(rng.integers(4))]
     words = (
         f"{n} rows, {missing} missing",
@@ -86,11 +86,11 @@ def case_of(seed: int, *, largest: int = 600) -> Case:
         f"labels {labels}",
         f"decisions {decisions}",
         f"weights {weights}",
-        f"{nodes} nodes",
+        f"{posterior} nodes",
         f"chances {chances}",
         f"0/0 {fill}",
     )
-    bucketed = bool(nodes > 1 and rng.random() < 0.3)
+    bucketed = bool(posterior > 1 and rng.random() < 0.3)
     return Case(y, score, decision, threshold, weight, node_weight, chance, fill, bucketed, words)
 
 
@@ -144,11 +144,11 @@ def _decisions(how: str, score: Any, rng: Any) -> tuple[Any, float | None]:
     return (score >= threshold).astype(np.int64), threshold
 
 
-def _chances(how: str, nodes: int, score: Any, rng: Any) -> Any:
-    size = (nodes, score.size)
+def _chances(how: str, posterior: int, score: Any, rng: Any) -> Any:
+    size = (posterior, score.size)
     match how:
         case "score":
-            shift = rng.normal(0.0, 1.0, (nodes, 1))
+            shift = rng.normal(0.0, 1.0, (posterior, 1))
             odds = np.log((score + 0.05) / (1.05 - score)) + shift
             return np.rint(_FINE / (1.0 + np.exp(-odds))) / _FINE
         case "near the ends":
@@ -156,7 +156,7 @@ def _chances(how: str, nodes: int, score: Any, rng: Any) -> Any:
         case "certain":
             return rng.choice([0.0, 1.0, 0.25, 0.5], size)
         case "equal":
-            return np.broadcast_to(rng.choice([0.5, 0.25, 1 / 3, 0.9375], (nodes, 1)), size).copy()
+            return np.broadcast_to(rng.choice([0.5, 0.25, 1 / 3, 0.9375], (posterior, 1)), size).copy()
         case "rare":
             return rng.integers(1, 64, size) / _FINE
         case _:

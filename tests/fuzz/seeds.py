@@ -35,18 +35,18 @@ def alarms(seed: int, *, counts: Counter[str], largest: int = 600, number: int =
     case = case_of(seed, largest=largest)
     names, method = choice_of(seed, case, number)
     found: list[str] = []
-    laws = _laws(case, names, method, found, counts)
+    distributions = _laws(case, names, method, found, counts)
     fills = checks.fills_of(case, names)
-    true = truths(list(laws), case, fills, draws)
-    gaussian = [name for name, law in laws.items() if law.method == "gaussian"]
+    true = truths(list(distributions), case, fills, draws)
+    gaussian = [name for name, distribution in distributions.items() if distribution.method == "gaussian"]
     if gaussian:
         # Such a law describes the metric where it is defined; its bounds hold the value of a 0/0 all the same.
-        for name, law in truths(gaussian, case, dict.fromkeys(gaussian, math.nan), draws).items():
-            true[name] = law._replace(low=true[name].low, high=true[name].high)
-    for name, law in laws.items():
-        question = partial(checks.wrong_law, law, true[name], case, MEASURES[name], counts)
+        for name, distribution in truths(gaussian, case, dict.fromkeys(gaussian, math.nan), draws).items():
+            true[name] = distribution._replace(low=true[name].low, high=true[name].high)
+    for name, distribution in distributions.items():
+        question = partial(checks.wrong_law, distribution, true[name], case, MEASURES[name], counts)
         wrong, problem = checks.guarded(question)
-        found += [f"{name} ({law.method}): {one}" for one in ([problem] if problem else wrong)]
+        found += [f"{name} ({distribution.method}): {one}" for one in ([problem] if problem else wrong)]
     return found
 
 
@@ -58,12 +58,12 @@ def _laws(case: Case, names: list[str], method: str, found: list[str], counts: C
         counts["slowest (ms)"] = max(counts["slowest (ms)"], int(1000 * (time.process_time() - start)))
         if not problem:
             return dict(result.items())
-    except dm.MethodError as error:
+    except dm.exceptions.MethodError as error:
         counts["refused"] += 1
         problem = "" if str(error).startswith("method: ") else f"refused without the argument in front: {error}"
     if len(names) > 1:  # one by one: which of them it was, and what the others are
         each = [_laws(case, [name], method, found, counts) for name in names]
-        return {name: law for one in each for name, law in one.items()}
+        return {name: distribution for one in each for name, distribution in one.items()}
     if problem:
         found.append(f"{names[0]} ({method}): {problem}")
     return {}

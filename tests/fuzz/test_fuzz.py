@@ -59,17 +59,17 @@ def test_laws_that_were_wrong_once_are_right(seed):
 @pytest.mark.parametrize(("seed", "name"), ONCE_WRONG_LAWS)
 def test_a_law_that_was_wrong_once_is_right(seed, name):
     case = problems.case_of(seed)
-    law, true = checks.ask(case, [name])[name], truths([name], case, checks.fills_of(case, [name]))[name]
-    assert not checks.wrong_law(law, true, case, MEASURES[name], Counter())
+    distribution, true = checks.ask(case, [name])[name], truths([name], case, checks.fills_of(case, [name]))[name]
+    assert not checks.wrong_law(distribution, true, case, MEASURES[name], Counter())
 
 
 @pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
 def test_roc_auc_is_right_in_every_unit_of_weight(unit):
     # Ranks were measured from the next half of a whole number, which is nothing or all where weights are small.
     case, name = problems.case_of(4702355), "roc_auc(ties='full')"
-    law = checks.ask(case.changed(weight=unit * case.mass), [name])[name]
+    distribution = checks.ask(case.changed(weight=unit * case.mass), [name])[name]
     true = truths([name], case, checks.fills_of(case, [name]))[name]
-    assert not checks.wrong_law(law, true, case, MEASURES[name], Counter())
+    assert not checks.wrong_law(distribution, true, case, MEASURES[name], Counter())
 
 
 @pytest.mark.parametrize(("seed", "name", "method"), ONCE_TOO_LONG)
@@ -81,8 +81,8 @@ def test_a_law_that_took_too_long_once_is_there_in_time(seed, name, method):
 def test_a_gaussian_of_ranks_that_move_as_one_has_no_width():
     """Seed 960020, weights times 3.7: what rounding left of a variance was taken for one."""
     case = problems.case_of(960020)
-    law = checks.ask(case.changed(weight=3.7 * case.mass), ["misranked_full"], "gaussian")["misranked_full"]
-    assert law.std() < 1e-14
+    distribution = checks.ask(case.changed(weight=3.7 * case.mass), ["misranked_full"], "gaussian")["misranked_full"]
+    assert distribution.std() < 1e-14
 
 
 @pytest.mark.parametrize("block", range(PAIRS))

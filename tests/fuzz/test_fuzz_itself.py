@@ -71,11 +71,11 @@ def test_counted_truths_equal_those_over_all_labelings(name):
         if counted is None or not listed.values.size:
             continue
         compared += 1
-        law = truth._law(*counted, math.nan)
+        distribution = truth._law(*counted, math.nan)
         room = 1e-8 * max(1.0, float(np.abs(listed.values).max()))
         t = np.concatenate([listed.values - room, listed.values + room])
-        np.testing.assert_allclose(law.cdf(t), listed.cdf(t), 0, 1e-12, err_msg=f"seed {seed}")
-        assert law.undefined == pytest.approx(listed.undefined, abs=1e-12)
+        np.testing.assert_allclose(distribution.cdf(t), listed.cdf(t), 0, 1e-12, err_msg=f"seed {seed}")
+        assert distribution.undefined == pytest.approx(listed.undefined, abs=1e-12)
     assert compared >= 10
 
 
@@ -114,61 +114,65 @@ def _twelve() -> tuple[Case, Any, Any]:
     return case, checks.ask(case, ["recall"])["recall"], true
 
 
-def _alarms(law: Any) -> list[str]:
+def _alarms(distribution: Any) -> list[str]:
     case, _, true = _twelve()
-    return checks.wrong_law(law, true, case, MEASURES["recall"], Counter())
+    return checks.wrong_law(distribution, true, case, MEASURES["recall"], Counter())
 
 
 def test_the_right_law_raises_no_alarm():
     assert not _alarms(_twelve()[1])
 
 
-def _moved(law: Any, mass: float) -> Any:
+def _moved(distribution: Any, mass: float) -> Any:
     """So much of the mass from above the median to below it."""
-    below = law.atoms < law.median()
-    low, high = (np.where(side, law.masses, 0.0) / law.masses[side].sum() for side in (below, ~below))
-    return replace(law, masses=law.masses + mass * (low - high))
+    below = distribution.atoms < distribution.median()
+    low, high = (np.where(side, distribution.masses, 0.0) / distribution.masses[side].sum() for side in (below, ~below))
+    return replace(distribution, masses=distribution.masses + mass * (low - high))
 
 
-def _merged_coarsely(law: Any) -> Any:
-    atoms = np.round(law.atoms, 2)
+def _merged_coarsely(distribution: Any) -> Any:
+    atoms = np.round(distribution.atoms, 2)
     values, owner = np.unique(atoms, return_inverse=True)
-    return replace(law, atoms=values, masses=np.bincount(owner, law.masses))
+    return replace(distribution, atoms=values, masses=np.bincount(owner, distribution.masses))
 
 
-def _merged_finely(law: Any) -> Any:
+def _merged_finely(distribution: Any) -> Any:
     """As if equality were judged by the largest of values that reach a billion."""
-    close = np.concatenate(([True], np.diff(law.atoms) > 1e-13 * 1e9))
+    close = np.concatenate(([True], np.diff(distribution.atoms) > 1e-13 * 1e9))
     starts = np.flatnonzero(close)
-    return replace(law, atoms=law.atoms[starts], masses=np.add.reduceat(law.masses, starts))
+    return replace(distribution, atoms=distribution.atoms[starts], masses=np.add.reduceat(distribution.masses, starts))
 
 
 WRONG: dict[str, Any] = {
-    "a hundredth of the mass elsewhere": lambda law: _moved(law, 0.01),
-    "a millionth of the mass elsewhere": lambda law: _moved(law, 1e-6),
+    "a hundredth of the mass elsewhere": lambda distribution: _moved(distribution, 0.01),
+    "a millionth of the mass elsewhere": lambda distribution: _moved(distribution, 1e-6),
     "atoms merged to two digits": _merged_coarsely,
     "atoms merged to four digits": _merged_finely,
-    "all atoms a little to the right": lambda law: replace(law, atoms=law.atoms + 1e-6),
-    "a chance of 0/0 that there is not": lambda law: replace(law, undefined=1e-6),
-    "bounds that are too wide": lambda law: replace(law, bounds=Interval(law.bounds.low - 0.01, law.bounds.high)),
-    "bounds that are too narrow": lambda law: replace(law, bounds=Interval(law.bounds.low, law.bounds.high - 0.01)),
-    "the mass of a rounded lattice": lambda law: replace(_moved(law, 0.02), method="near exact"),
-    "draws from another law": lambda law: replace(_moved(law, 0.05), method="monte carlo"),
+    "all atoms a little to the right": lambda distribution: replace(distribution, atoms=distribution.atoms + 1e-6),
+    "a chance of 0/0 that there is not": lambda distribution: replace(distribution, undefined=1e-6),
+    "bounds that are too wide": lambda distribution: replace(
+        distribution, bounds=Interval(distribution.bounds.low - 0.01, distribution.bounds.high)
+    ),
+    "bounds that are too narrow": lambda distribution: replace(
+        distribution, bounds=Interval(distribution.bounds.low, distribution.bounds.high - 0.01)
+    ),
+    "the mass of a rounded lattice": lambda distribution: replace(_moved(distribution, 0.02), method="near exact"),
+    "draws from another law": lambda distribution: replace(_moved(distribution, 0.05), method="monte carlo"),
 }
 
 
 @pytest.mark.parametrize("title", WRONG)
 def test_a_wrong_law_raises_an_alarm(title):
-    _, law, _ = _twelve()
-    assert isinstance(law, Discrete)
-    assert _alarms(WRONG[title](law))
+    _, distribution, _ = _twelve()
+    assert isinstance(distribution, Discrete)
+    assert _alarms(WRONG[title](distribution))
 
 
 @pytest.mark.parametrize("title", ["a hundredth of the mass elsewhere", "all atoms a little to the right"])
 def test_a_law_that_differs_from_its_kin_raises_an_alarm(title):
-    _, law, _ = _twelve()
-    assert not list(kin.differences(law, law, checks.EXACT, 1e-12, 0.0))
-    assert list(kin.differences(law, WRONG[title](law), checks.EXACT, 1e-12, 0.0))
+    _, distribution, _ = _twelve()
+    assert not list(kin.differences(distribution, distribution, checks.EXACT, 1e-12, 0.0))
+    assert list(kin.differences(distribution, WRONG[title](distribution), checks.EXACT, 1e-12, 0.0))
 
 
 def test_what_takes_too_long_raises_an_alarm():

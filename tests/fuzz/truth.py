@@ -54,10 +54,12 @@ def dkw(draws: float) -> float:
     return math.sqrt(math.log(2.0 / _DOUBT) / (2.0 * draws))
 
 
-def drawn_off(law: Any, nodes: int) -> float:
+def drawn_off(distribution: Any, posterior: int) -> float:
     """How far the cdf of a law of 10,000 draws may be from the true one: those with 0/0 say nothing of it."""
-    draws = 10_000 * (1.0 - law.undefined)
-    return dkw(draws) + nodes / draws if draws else dkw(10_000)  # none was defined, of which one in a million may be
+    draws = 10_000 * (1.0 - distribution.undefined)
+    return (
+        dkw(draws) + posterior / draws if draws else dkw(10_000)
+    )  # none was defined, of which one in a million may be
 
 
 def truths(names: list[str], case: Case, fills: dict[str, float], draws: int = 40_000) -> dict[str, Truth]:
@@ -72,17 +74,17 @@ def truths(names: list[str], case: Case, fills: dict[str, float], draws: int = 4
     for name in names:
         counted = _counted(MEASURES[name], case)
         if counted is not None:
-            law = _law(*counted, fills[name])
-            found[name] = _enclosing(law, _on_rows(MEASURES[name], corners, case), fills[name])
+            distribution = _law(*counted, fills[name])
+            found[name] = _enclosing(distribution, _on_rows(MEASURES[name], corners, case), fills[name])
     left = [name for name in names if name not in found]
     if left:
         drawn = _drawn([MEASURES[name] for name in left], case, draws)
         for name in left:
-            law = _law(drawn[name], np.full(drawn[name].size, 1.0 / drawn[name].size), fills[name])
+            distribution = _law(drawn[name], np.full(drawn[name].size, 1.0 / drawn[name].size), fills[name])
             at_corners = _on_rows(MEASURES[name], corners, case)
             used = drawn[name].size if not math.isnan(fills[name]) else int(np.isfinite(drawn[name]).sum())
-            law = law._replace(doubt=dkw(max(1, used)), undefined_doubt=dkw(drawn[name].size))
-            found[name] = _enclosing(law, at_corners, fills[name])
+            distribution = distribution._replace(doubt=dkw(max(1, used)), undefined_doubt=dkw(drawn[name].size))
+            found[name] = _enclosing(distribution, at_corners, fills[name])
             if MEASURES[name].registered:
                 found[name] = found[name]._replace(undefined=_chance_of_no_class(case, at_corners), undefined_doubt=0.0)
     return found
@@ -102,13 +104,13 @@ def _law(values: Any, probability: Any, fill: float) -> Truth:
     return Truth(values[kept][order], level, undefined, float(possible.min()), float(possible.max()))
 
 
-def _enclosing(law: Truth, at_corners: Any, fill: float) -> Truth:
+def _enclosing(distribution: Truth, at_corners: Any, fill: float) -> Truth:
     """The law of some labelings, with the extremes that its corners add: a bound from inside."""
     at_corners = np.where(np.isnan(at_corners), fill, at_corners)
-    every = np.concatenate([law.values, at_corners[~np.isnan(at_corners)]])
+    every = np.concatenate([distribution.values, at_corners[~np.isnan(at_corners)]])
     if not every.size:
-        return law._replace(complete=False)
-    return law._replace(low=float(every.min()), high=float(every.max()), complete=False)
+        return distribution._replace(complete=False)
+    return distribution._replace(low=float(every.min()), high=float(every.max()), complete=False)
 
 
 def _on_rows(measure: Measure, y: Any, case: Case) -> Any:
@@ -229,17 +231,17 @@ def _sums(case: Case, rows: Any, unit: float | None) -> tuple[Any, Any, Any] | N
         if rows.size > 11:
             return None
         labels = (np.arange(1 << rows.size)[:, None] >> np.arange(rows.size)) & 1
-        law = np.array([np.prod(np.where(labels == 1, p, 1.0 - p), axis=1) for p in chance])
-        return labels @ weight, (1 - labels) @ weight, law
+        distribution = np.array([np.prod(np.where(labels == 1, p, 1.0 - p), axis=1) for p in chance])
+        return labels @ weight, (1 - labels) @ weight, distribution
     steps = np.rint(weight / unit).astype(int)
-    law = np.zeros((len(chance), int(steps.sum()) + 1))
-    law[:, 0] = 1.0
+    distribution = np.zeros((len(chance), int(steps.sum()) + 1))
+    distribution[:, 0] = 1.0
     for step, p in zip(steps.tolist(), chance.T, strict=True):
-        moved = np.zeros_like(law)
-        moved[:, step:] = law[:, : law.shape[1] - step]
-        law = (1.0 - p)[:, None] * law + p[:, None] * moved
-    reached = np.flatnonzero(law.any(axis=0))
-    return unit * reached, unit * (law.shape[1] - 1 - reached), law[:, reached]
+        moved = np.zeros_like(distribution)
+        moved[:, step:] = distribution[:, : distribution.shape[1] - step]
+        distribution = (1.0 - p)[:, None] * distribution + p[:, None] * moved
+    reached = np.flatnonzero(distribution.any(axis=0))
+    return unit * reached, unit * (distribution.shape[1] - 1 - reached), distribution[:, reached]
 
 
 def _counted_ranks(measure: Measure, case: Case) -> tuple[Any, Any] | None:

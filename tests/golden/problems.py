@@ -1,4 +1,4 @@
-"""Calls of the public API from a seed: metrics x weights x ties x nodes x methods x engines x label models.
+"""Calls of the public API from a seed: metrics x weights x ties x draws x methods x engines x mechanisms.
 
 A problem is a function of its number alone. What it answers is `to_dict()` of a result, so that a change of structure
 can be held against what the library said before it.
@@ -30,15 +30,15 @@ _METRICS = (
 )
 _MODELS: tuple[Mapping[str, Any], ...] = (
     {},
-    {"label_model": "half"},
-    {"label_model": "calibrated"},
-    {"label_model": "label_shift"},
-    {"label_model": 0.3},
+    {"missingness": dm.missing.Fixed(0.5)},
+    {"missingness": "by_score"},
+    {"missingness": "by_label"},
+    {"missingness": dm.missing.Fixed(0.3)},
     {"missingness": "by_score"},
     {"missingness": "by_label"},
     {"missingness": "unknown"},
-    {"label_model": "reference"},
-    {"label_model": "given"},
+    {"missingness": "reference"},
+    {"missingness": "given"},
 )
 _METHODS = ("auto", "auto", "auto", "gaussian", "monte_carlo", "exact")
 _ENGINES: Mapping[str, Callable[[pd.DataFrame], Any]] = {
@@ -89,13 +89,13 @@ def answer(number: int) -> dict[str, Any]:
     settings["method"] = _METHODS[rng.integers(len(_METHODS))]
     model = dict(_MODELS[rng.integers(len(_MODELS))])
     weighted = bool(rng.integers(3) == 0)
-    given = model.get("label_model") == "given"
-    if model.get("label_model") == "reference":
+    given = model.get("missingness") == "given"
+    if model.get("missingness") == "reference":
         held_out = table_of(np.random.default_rng([16, number]))
         known = held_out["y"].notna()
-        model = {"reference": (held_out["y"][known].to_numpy(), held_out["p"][known].to_numpy())}
+        model = {"missingness": dm.missing.Reference(held_out["y"][known].to_numpy(), held_out["p"][known].to_numpy())}
     if given:
-        model = {"label_model": table["chance"].to_numpy()}
+        model = {"missingness": dm.missing.Fixed(table["chance"].to_numpy())}
     settings |= model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,21 +113,20 @@ def _asked(
         if way == 2:
             arrays["y_pred"] = table["yes"].to_numpy()
         return dict(dm.evaluate(table["y"].to_numpy(), table["p"].to_numpy(), **settings, **arrays).to_dict())
-    columns: dict[str, Any] = {"label": "y", "score": "p"} | ({"weight": "w"} if weighted else {})
+    columns: dict[str, Any] = {"y_true": "y", "y_score": "p"} | ({"sample_weight": "w"} if weighted else {})
     if given:
-        settings = {name: value for name, value in settings.items() if name != "label_model"} | {
-            "probability": "chance"
-        }
+        settings = settings | {"missingness": dm.missing.Fixed("chance")}
     engine = list(_ENGINES)[rng.integers(len(_ENGINES))]
     frame = _ENGINES[engine](table)
     if way in (3, 4):
-        return dict(dm.evaluate_frame(frame, **columns, **settings).to_dict())
+        return dict(dm.evaluate(data=frame, **columns, **settings).to_dict())
     if way == 5:
-        found = dm.evaluate_by(frame, "g", **columns, **settings).to_dict()
+        found = dm.evaluate_by(data=frame, by="g", **columns, **settings).to_dict()
         return {key: value for key, value in found.items() if key != "evaluated_on"}  # every day another
     settings.pop("zero_division")
-    settings.pop("probability", None)
+    if given:
+        del settings["missingness"]
     metrics = [name for name in settings.pop("metrics") if name not in ("roc_auc", "gini", "average_precision")]
     metrics = [name for name in metrics if not name.startswith(("brier", "log_loss", "prev")) and "_at_k" not in name]
     evaluation = dm.evaluate(table["y"].to_numpy(), table["p"].to_numpy(), **settings, **arrays)
-    return dict(dm.curves(evaluation, metrics=metrics or "recall", thresholds=[0.2, 0.5]).to_dict())
+    return dict(dm.threshold_curves(evaluation, metrics=metrics or "recall", thresholds=[0.2, 0.5]).to_dict())

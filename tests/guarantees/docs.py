@@ -17,8 +17,8 @@ ASSUMED = {
     "label shift covers with a reference": "by label, reference rows",
     "auto covers without a reference": "nothing (default)",
     "auto covers with a reference": "nothing, reference rows",
-    "selection covers positive-unlabelled data": "by score and label, reference rows",
-    "calibrating on labelled rows covers after drift": "random",
+    "selection covers positive-unlabeled data": "by score and label, reference rows",
+    "calibrating on labeled rows covers after drift": "random",
     "true chances cover": "true probabilities, given",
     "control: one half fails": "one half (wrong)",
     "control: calibrated fails by label": "by score (wrong)",
@@ -29,8 +29,8 @@ MATCHING = {"random": "random", "by score": "by score", "by score and label": "r
 MISSING = {
     "random": "at random",
     "drift": "at random, after a drift",
-    "positive-unlabelled": "only positives labelled",
-    "positive-unlabelled, high scores found first": "only positives labelled, high scores first",
+    "positive-unlabeled": "only positives labeled",
+    "positive-unlabeled, high scores found first": "only positives labeled, high scores first",
 }
 
 
@@ -79,7 +79,7 @@ def real_data_table(lines: list[Line]) -> Iterator[str]:
     names = {
         "label shift": "label shift",
         "scaling-binning": "scaling-binning, taken as known",
-        "bootstrap": "bootstrap of labelled rows",
+        "bootstrap": "bootstrap of labeled rows",
     }
     yield from _header("labels masked", *names.values())
     found: dict[str, dict[str, list[str]]] = {}
@@ -102,7 +102,7 @@ def monitoring_table(lines: list[Line]) -> Iterator[str]:
     few, drop = "few years have an alert where every target is met", "a drop of 5 points is found with few false alerts"
     uncorrected, alone = (
         "control: without correction most years have an alert",
-        "control: alerts of labelled rows alone are often false",
+        "control: alerts of labeled rows alone are often false",
     )
     with_alert = [figure(few, way, "years with an alert") for way in ("unknown", "random")]
     months = [figure(drop, "random", f"found in month {month}") for month in range(7, 13)]
@@ -126,8 +126,8 @@ def monitoring_table(lines: list[Line]) -> Iterator[str]:
     )
     yield _row("the same: single months, July to December", ", ".join(months))
     yield _row(
-        "the same, with an alert wherever the labelled rows alone miss the target (50 years): share of false alerts",
-        figure(alone, "labelled rows at their word", "share of false alerts"),
+        "the same, with an alert wherever the labeled rows alone miss the target (50 years): share of false alerts",
+        figure(alone, "labeled rows at their word", "share of false alerts"),
     )
 
 

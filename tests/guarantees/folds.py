@@ -80,19 +80,19 @@ def masked(fold: Fold, number: int, eta: float) -> Iterator[Sample]:
 
 
 def label_shift(sample: Sample) -> Any:
-    return dm.evaluate(sample.y, sample.score, label_model="label_shift")
+    return dm.evaluate(sample.y, sample.score, missingness="by_label")
 
 
 def scaling_binning(sample: Sample) -> Any:
     """The paper's calibrated probabilities: fitted on the rows kept for calibration, taken as known."""
     labels, scores = sample.reference
     probability = dm.calibrators.ScalingBinning(n_bins=N_BINS).fit(scores, labels).predict(sample.score)
-    return dm.evaluate(sample.y, sample.score, label_model=probability)
+    return dm.evaluate(sample.y, sample.score, missingness=dm.missing.Fixed(probability))
 
 
 def complete_case_bootstrap(sample: Sample) -> Any:
     """Today's practice: drop what has no label, bootstrap the rest."""
-    return dm.baselines.bootstrap(dm.EvaluationSet(sample.y, sample.score), n_resamples=200, rng=0)
+    return dm.paper.bootstrap(dm.EvaluationSet(sample.y, sample.score), n_resamples=200, rng=0)
 
 
 WAYS: dict[str, Way] = {

@@ -21,7 +21,7 @@ _SHARED = (
     "missingness='by_label' stated the bar is met"
 )
 _HALF_WIDE = (
-    "where labelled rows contradict the reference rows nobody can tell drift from missing by label, and half of the "
+    "where labeled rows contradict the reference rows nobody can tell drift from missing by label, and half of the "
     "answer does without the reference: wider than it need be where nothing has drifted"
 )
 _HALF_WRONG = (

@@ -143,9 +143,9 @@ def coverage_promises() -> Iterator[Promise]:
     for scenario in (RANDOM, BY_SCORE, *BY_LABEL, BY_BOTH, PU_CONSTANT, PU_BY_SCORE):
         yield covers("auto covers with a reference", "auto, reference", scenario)
     for scenario in (PU_CONSTANT, PU_BY_SCORE):
-        yield covers("selection covers positive-unlabelled data", "selection, reference", scenario)
+        yield covers("selection covers positive-unlabeled data", "selection, reference", scenario)
     yield width_of_auto()
-    yield covers("calibrating on labelled rows covers after drift", "calibrated", DRIFT)
+    yield covers("calibrating on labeled rows covers after drift", "calibrated", DRIFT)
     # The simulation gives a right model its due. (By label, a fixed number of positives makes even the truth too wide.)
     for scenario in SCENARIOS:
         if scenario.stated != "by_label":
@@ -164,7 +164,7 @@ def coverage_promises() -> Iterator[Promise]:
 YEARS, YEARS_A_PIECE = 200, 25
 # A claim that holds is called broken with this probability.
 BAD_LUCK = 0.01
-AT_THEIR_WORD, YEARS_AT_THEIR_WORD = "labelled rows at their word", 50
+AT_THEIR_WORD, YEARS_AT_THEIR_WORD = "labeled rows at their word", 50
 
 
 def _years(group: str, missingness: str) -> tuple[Piece, ...]:
@@ -258,8 +258,8 @@ def drop_is_found() -> Promise:
     return Promise(claim, case, pieces, lines)
 
 
-def labelled_rows_at_their_word() -> Promise:
-    claim, case = "control: alerts of labelled rows alone are often false", "one segment drops"
+def labeled_rows_at_their_word() -> Promise:
+    claim, case = "control: alerts of labeled rows alone are often false", "one segment drops"
     piece = years.FAMILY.piece(case, AT_THEIR_WORD, 0, YEARS_AT_THEIR_WORD)
 
     def lines() -> list[Line]:
@@ -276,7 +276,7 @@ def monitoring_promises() -> Iterator[Promise]:
     yield from map(few_alerts, ("unknown", "random"))  # "unknown": the default, told that it need not warn
     yield uncorrected()
     yield drop_is_found()
-    yield labelled_rows_at_their_word()
+    yield labeled_rows_at_their_word()
 
 
 # -------------------------------------------------------------------------------------------------------- real data

@@ -95,7 +95,7 @@ def _offset(mean_at: Callable[[float], Any], share: float) -> float:
 
 _z, _p = logit(score_of(_POPULATION)), expit(_POPULATION)
 
-# Low scores are labelled rarely: 81% of the lowest tenth are missing, 3% of the highest.
+# Low scores are labeled rarely: 81% of the lowest tenth are missing, 3% of the highest.
 _BY_SCORE = _offset(lambda c: expit(c - 0.7 * _z), MISSING)
 
 
@@ -115,7 +115,7 @@ def _negative_by_both(z):
     return expit(_BY_BOTH - 0.45 * z)
 
 
-# Positive-unlabelled: the chance that a positive is found, 0.4 on average over positives in both versions.
+# Positive-unlabeled: the chance that a positive is found, 0.4 on average over positives in both versions.
 _FOUND = 0.4
 _FOUND_BY_SCORE = _offset(lambda c: _p * expit(c + 0.5 * _z) / _p.mean(), _FOUND)
 
@@ -178,16 +178,16 @@ BY_SCORE = Scenario("by score", by_chance(_missing_by_score, _missing_by_score),
 BY_LABEL_HALF = tuple(
     Scenario(f"by label, {eta:.0%} of missing positive", by_label(eta, 0.5), "by_label") for eta in (0.05, 0.4, 0.8)
 )
-# As many rows as there are while a tenth of either class stays labelled.
+# As many rows as there are while a tenth of either class stays labeled.
 BY_LABEL_MOST = tuple(
     Scenario(f"by label, {eta:.0%} of missing positive, most masked", by_label(eta, 0.9), "by_label")
     for eta in (0.05, 0.4, 0.8)
 )
 BY_LABEL = BY_LABEL_HALF + BY_LABEL_MOST
 BY_BOTH = Scenario("by score and label", by_chance(_positive_by_both, _negative_by_both), "by_score_and_label")
-PU_CONSTANT = Scenario("positive-unlabelled", by_chance(lambda z: 1.0 - _FOUND, lambda z: 1.0), "by_label")
+PU_CONSTANT = Scenario("positive-unlabeled", by_chance(lambda z: 1.0 - _FOUND, lambda z: 1.0), "by_label")
 PU_BY_SCORE = Scenario(
-    "positive-unlabelled, high scores found first",
+    "positive-unlabeled, high scores found first",
     by_chance(lambda z: 1.0 - expit(_FOUND_BY_SCORE + 0.5 * z), lambda z: 1.0),
     "by_score_and_label",
 )
@@ -222,12 +222,18 @@ _ROUNDING = 1e-9
 
 def rows_of(way: Way, sample: Sample, metrics: Iterable[str] = METRICS) -> list[dict[str, Any]]:
     """Interval, PIT, mean and truth of each metric: all that the quality of a law is found from."""
-    laws = way(sample)
+    distributions = way(sample)
     rows = []
     for name in metrics:
-        law, truth = laws[name], sample.truth[name]
-        low, high = law.interval(0.9)
-        figures = {"low": low, "high": high, "pit": law.pit(truth), "mean": law.mean(), "truth": truth}
+        distribution, truth = distributions[name], sample.truth[name]
+        low, high = distribution.interval(0.9)
+        figures = {
+            "low": low,
+            "high": high,
+            "pit": distribution.pit(truth),
+            "mean": distribution.mean(),
+            "truth": truth,
+        }
         rows.append({"metric": name} | {key: float(value) for key, value in figures.items()})
     return rows
 

@@ -18,7 +18,7 @@ from guarantees.years import SEGMENTS
 WRONG = {"half", "reference alone", "scaling-binning"}
 
 
-def law(number, *, wrong):
+def distribution(number, *, wrong):
     """The figures of a right law: one interval of ten misses. Or those of a wrong one: all of them miss."""
     low = 0.6 if wrong or number % 10 == 0 else 0.4
     figures = {"low": low, "high": 0.7, "pit": 1.0 if wrong else (number % 50 + 0.5) / 50, "mean": 0.55, "truth": 0.5}
@@ -32,14 +32,14 @@ def made_up(piece, wrong=WRONG):
         case "coverage":
             mismatch = {("calibrated", "by label"), ("label_shift", "by score")}
             misses = first in wrong or (first, second.split(",")[0]) in mismatch
-            return [row for number in range(*piece.arguments[2:]) for row in law(number, wrong=misses)]
+            return [row for number in range(*piece.arguments[2:]) for row in distribution(number, wrong=misses)]
         case "real data":
             return [
                 {"eta": eta, "way": way, **row}
                 for eta in (0.1, 0.4, 0.6, 0.9)
                 for way in ("label shift", "scaling-binning", "bootstrap")
                 for half in (0, 1)
-                for row in law(2 * second + half, wrong=way in wrong)
+                for row in distribution(2 * second + half, wrong=way in wrong)
             ]
         case "monitoring":
             drops = first == "one segment drops"

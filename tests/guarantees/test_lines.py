@@ -12,7 +12,7 @@ from guarantees.results import read, write
 from guarantees.scenarios import METRICS, Quality
 
 # 84.1% of 320 intervals, where 85% are promised: a standard error of 2 points.
-LINE = Line("auto covers", "positive-unlabelled", "auto", "recall", "coverage", 320, 0.841, COVERAGE, share(0.841, 320))
+LINE = Line("auto covers", "positive-unlabeled", "auto", "recall", "coverage", 320, 0.841, COVERAGE, share(0.841, 320))
 LISTED = {LINE.key: Missed(0.841, "measured in this test")}
 
 

@@ -25,7 +25,7 @@ def test_sensitivity_equals_brute_force_over_all_tilts(seeds):
     for seed in seeds:
         label, score, p, odds = random_rows(int(seed))
         names = list(dict.fromkeys(names_of(seed, 5)))
-        result = dm.evaluate(label, score, label_model=p, metrics=names).sensitivity(odds)
+        result = dm.evaluate(label, score, missingness=dm.missing.Fixed(p), metrics=names).sensitivity(odds)
         expected = BruteForce(label, score, p, odds)
         for name in names:
             assert result[name] == pytest.approx(expected.ends(name), rel=1e-9, abs=1e-9, nan_ok=True), (seed, name)
@@ -45,11 +45,11 @@ def rows_of_any_size(seed):
     """Return labels, scores and settings; every second set has 30 to 500 rows."""
     if seed % 2:
         label, score, p, _ = random_rows(seed)
-        return label, score, {"label_model": p}
+        return label, score, {"missingness": dm.missing.Fixed(p)}
     rng = np.random.default_rng(seed)
     score = rng.random(int(rng.integers(30, 500))).round(int(rng.integers(2, 5)))
     label = np.where(rng.random(score.size) < rng.uniform(0.1, 0.6), np.nan, rng.random(score.size) < score)
-    return label, score, {"label_model": rng.uniform(0.05, 0.95, int(np.isnan(label).sum()))}
+    return label, score, {"missingness": dm.missing.Fixed(rng.uniform(0.05, 0.95, int(np.isnan(label).sum())))}
 
 
 @pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: str(seeds[0]))

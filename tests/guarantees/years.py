@@ -72,29 +72,28 @@ def _year(group: str, number: int, missingness: str) -> Iterator[Row]:
         # Some Decembers have few labels, and say so; alerts are looked at all the same.
         warnings.simplefilter("ignore", CalibrationWarning)
         result = evaluate_by(
-            pd.concat(parts),
-            "segment",
+            "label",
+            "score",
+            data=pd.concat(parts),
+            by="segment",
             time="month",
-            label="label",
-            score="score",
             threshold=THRESHOLD,
             metrics="recall",
-            targets={"recall": TARGET},
-            false_discovery_rate=RATE,
             missingness=missingness,
         )
-    alerts = {alert.key for alert in result.alerts}
-    for (segment, month), one in result.groups.items():
-        figures = {"p_value": 1.0 - one.chance_missed["recall"], "alert": (segment, month) in alerts}
+    found = result.alerts({"recall": TARGET}, false_discovery_rate=RATE)
+    alerts = {alert.key for alert in found}
+    for (segment, month), missed_here in found.chance_missed.items():
+        figures = {"p_value": 1.0 - missed_here["recall"], "alert": (segment, month) in alerts}
         yield {"year": number, "segment": segment, "month": month, **figures, "missed": missed[segment, month]}
 
 
 def _years(group: str, missingness: str, start: int, stop: int) -> Iterator[Row]:
-    if missingness != "labelled rows at their word":
+    if missingness != "labeled rows at their word":
         for number in range(start, stop):
             yield from _year(group, number, missingness)
         return
-    # What many do today: take the metric of the labelled rows for that of all.
+    # What many do today: take the metric of the labeled rows for that of all.
     rng = np.random.default_rng(start)
     for number in range(start, stop):
         for segment in SEGMENTS:

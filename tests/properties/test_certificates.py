@@ -87,10 +87,10 @@ def test_bounds_hold_at_the_atoms_themselves():
     for p in ([0.5] * 4, [0.9, 0.1, 0.2, 0.3], [0.0, 1.0, 0.5, 0.5], [1e-12, 0.5, 1.0, 0.25]):
         problem = Problem(y, score, (score >= 0.5).astype(int), np.ones(8), np.array(p))
         found = solve(["accuracy", "precision", "prevalence", "brier"], problem)
-        for name, law in found.items():
+        for name, distribution in found.items():
             truth = truths(name, problem)[0]
-            assert violations(law, truth, blur=0.0) == [], name
-            lower, upper = law.certificate.cdf_bounds(truth.values)
+            assert violations(distribution, truth, blur=0.0) == [], name
+            lower, upper = distribution.certificate.cdf_bounds(truth.values)
             assert np.all(lower <= truth.cdf(truth.values) + 1e-15), name
             assert np.all(upper >= truth.cdf(truth.values) - 1e-15), name
 
@@ -99,8 +99,8 @@ def test_certified_interval_far_from_zero_holds_the_atoms_at_its_ends():
     """Bounds known to thirteen digits are as far off as the law is wide; the interval must not end in between."""
     y, score = np.array([0.0, 1.0, math.nan]), np.array([0.2, 0.7, 0.9])
     loss = dm.metrics.LossMetric(name="far", loss=lambda y, s: 1e6 + y * s)
-    law = dm.evaluate(y, score, metrics=loss, label_model=[0.3], method="gaussian")["far"]
-    low, high = law.interval(0.9, certified=True)
+    distribution = dm.evaluate(y, score, metrics=loss, missingness=dm.missing.Fixed([0.3]), method="gaussian")["far"]
+    low, high = distribution.interval(0.9, certified=True)
     # The two values, one for each label, which have 0.7 and 0.3 of the mass.
     atoms = np.array([0.7, 0.7 + 0.9]) / 3 + 1e6
     assert low <= atoms[0] + 1e-9
@@ -126,22 +126,22 @@ def test_chances_that_are_hardly_there_break_nothing(p):
 
 
 def test_scalars_and_arrays_of_any_shape_are_answered_alike():
-    law = solve(["recall"], problem_of(Recipe()))["recall"]
+    distribution = solve(["recall"], problem_of(Recipe()))["recall"]
     t = np.array([[0.2, 0.4], [0.6, 0.8]])
-    bound, (lower, upper) = law.certificate.bound_at(t), law.certificate.cdf_bounds(t)
+    bound, (lower, upper) = distribution.certificate.bound_at(t), distribution.certificate.cdf_bounds(t)
     assert bound.shape == lower.shape == upper.shape == t.shape
-    assert isinstance(law.certificate.bound_at(0.4), float)
-    assert law.certificate.bound_at(0.4) == bound[0, 1]
-    assert law.certificate.cdf_bounds(0.4) == (lower[0, 1], upper[0, 1])
+    assert isinstance(distribution.certificate.bound_at(0.4), float)
+    assert distribution.certificate.bound_at(0.4) == bound[0, 1]
+    assert distribution.certificate.cdf_bounds(0.4) == (lower[0, 1], upper[0, 1])
 
 
 def test_nothing_missing_is_certain():
     y, score = np.array([1.0, 0.0, 1.0, 0.0]), np.array([0.9, 0.8, 0.6, 0.1])
-    found = dm.evaluate(y, score, method="gaussian", metrics=["recall", "roc_auc"], label_model="half")
-    for law in found.values():
-        assert law.certificate is not None
-        assert law.certificate.ks_bound == 0.0
-        assert law.interval(0.9, certified=True) == (law.mean(), law.mean())
+    found = dm.evaluate(y, score, method="gaussian", metrics=["recall", "roc_auc"], missingness=dm.missing.Fixed(0.5))
+    for distribution in found.values():
+        assert distribution.certificate is not None
+        assert distribution.certificate.ks_bound == 0.0
+        assert distribution.interval(0.9, certified=True) == (distribution.mean(), distribution.mean())
 
 
 # ---------------------------------------------------------------------------------------------------- many missing rows
@@ -225,9 +225,9 @@ def test_roc_auc_certificate_is_never_violated_by_the_law_of_two_sums(n, power, 
 @pytest.mark.parametrize("decimals", [None, 1])
 def test_certificates_of_nearly_exact_laws_are_never_violated(decimals):
     problem = scored_problem(150, 3, 0.3, decimals=decimals)
-    law = solve(["roc_auc"], problem, method="auto")["roc_auc"]
-    assert law.certificate is not None
-    assert violations(law, auc_law(problem), slack=TOLERANCE if law.method != "exact" else 1e-8) == []
+    distribution = solve(["roc_auc"], problem, method="auto")["roc_auc"]
+    assert distribution.certificate is not None
+    assert violations(distribution, auc_law(problem), slack=TOLERANCE if distribution.method != "exact" else 1e-8) == []
 
 
 def test_law_of_two_sums_is_the_law_over_all_labelings():
@@ -305,11 +305,11 @@ def test_a_halved_constant_breaks_the_largest_distance_too(name, monkeypatch):
 def test_intervals_that_are_not_certified_fail_the_check_of_the_certified_ones():
     """The control: a Gaussian interval of a skewed law holds less than it says."""
     problem = of_two_scores(60, 0, 0.01, 3)
-    law = solve(["recall", "prevalence"], problem)["prevalence"]
+    distribution = solve(["recall", "prevalence"], problem)["prevalence"]
     truth = by_two_poisson_binomials(lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn), problem)
-    low, high = law.interval(0.99)
+    low, high = distribution.interval(0.99)
     assert truth.masses[(truth.values >= low) & (truth.values <= high)].sum() < 0.99
-    assert violations(law, truth) == []
+    assert violations(distribution, truth) == []
 
 
 def berry_esseen_ratio(k, p):
@@ -333,17 +333,17 @@ def test_certificate_of_a_ratio_is_the_textbook_bound_or_better(n):
     """Berry-Esseen at each t plus the gap between the Geary-Hinkley form and the Gaussian (mathematics, section 6)."""
     problem = scored_problem(n)
     d, p = problem.decision[problem.missing], problem.p
-    law = solve(["recall"], problem)["recall"]
+    distribution = solve(["recall"], problem)["recall"]
     known = problem.y == 1
     mean_z = float((known & (problem.decision == 1)).sum() + p[d == 1].sum())
     mean_w = float(known.sum() + p.sum())
     worst = 0.0
-    for t in law.mean() + law.std() * np.linspace(-6.0, 6.0, 241):
+    for t in distribution.mean() + distribution.std() * np.linspace(-6.0, 6.0, 241):
         k = d - t
         sd = math.sqrt(float((k**2 * p * (1 - p)).sum()))
-        between = abs(scipy.stats.norm.cdf((t * mean_w - mean_z) / sd) - law.cdf(t))
+        between = abs(scipy.stats.norm.cdf((t * mean_w - mean_z) / sd) - distribution.cdf(t))
         worst = max(worst, 0.56 * berry_esseen_ratio(k, p) + between)
-    assert law.certificate.ks_bound <= 1.1 * worst
+    assert distribution.certificate.ks_bound <= 1.1 * worst
 
 
 def test_certificate_shrinks_as_rows_come_in():

@@ -27,7 +27,7 @@ VARIANTS = [
     "recall_at_k(0.4)",
     "lift_at_k(0.3)",
 ]
-KINDS: dict[str, type[dm.Metric]] = {
+KINDS: dict[str, type[dm.metrics.Metric]] = {
     "confusion": dm.metrics.ConfusionMetric,
     "top": dm.metrics.TopMetric,
     "rank": dm.metrics.RankMetric,
@@ -95,7 +95,7 @@ def solve(names, problem: Problem, zero_division: float | str = math.nan, method
             y_pred=problem.decision,
             sample_weight=None if np.all(problem.weight == 1.0) else problem.weight,
             metrics=names,
-            label_model=problem.p,
+            missingness=dm.missing.Fixed(problem.p),
             method=method,
             zero_division=zero_division,
         )
@@ -178,12 +178,12 @@ def test_law_at_a_threshold_equals_brute_force(problem, threshold):
         problem.score,
         threshold=threshold,
         metrics=GROUPS["confusion"],
-        label_model=problem.p,
+        missingness=dm.missing.Fixed(problem.p),
         method="exact",
         zero_division=math.nan,
     )
     for name in GROUPS["confusion"]:
-        assert_same_law(name, found[name], oracle.law(oracle.definition_of(name), problem))
+        assert_same_law(name, found[name], oracle.distribution(oracle.definition_of(name), problem))
 
 
 # ------------------------------------------------------------------------------------------------------- weights
@@ -249,7 +249,7 @@ def test_counting_a_formula_without_directions_equals_brute_force(problem, one_s
     if one_sided:
         problem = problem._replace(decision=np.ones(problem.y.size, dtype=int))
     formula = dm.metrics.ConfusionMetric(name="mine", formula=lambda tp, fp, fn, tn: (tp - 2.0 * fn) / (tp + fp + 1.0))
-    truth = oracle.law(oracle.confusion(lambda tp, fp, fn, tn: (tp - 2.0 * fn) / (tp + fp + 1.0)), problem)
+    truth = oracle.distribution(oracle.confusion(lambda tp, fp, fn, tn: (tp - 2.0 * fn) / (tp + fp + 1.0)), problem)
     assert_same_law("mine", solve(formula, problem)["mine"], truth)
 
 
@@ -301,7 +301,7 @@ def test_draws_are_close_to_brute_force(names, way, monkeypatch):
         names = [name for name in names if name in COUNT_FORMULAS]
     found = solve(names, problem, method=many) if names else {}
     for name in names:
-        truth = oracle.law(oracle.definition_of(name), problem)
+        truth = oracle.distribution(oracle.definition_of(name), problem)
         assert found[name].method == "monte carlo"
         assert ks_distance(found[name], truth) < 0.01, name
 
@@ -311,4 +311,4 @@ def test_draws_of_wrong_probabilities_are_not_close_to_brute_force():
     problem = twelve_missing(1)
     wrong = problem._replace(p=0.7 * problem.p)
     found = solve(["brier"], wrong, method=dm.methods.MonteCarlo(2**16))["brier"]
-    assert ks_distance(found, oracle.law(oracle.definition_of("brier"), problem)) > 0.05
+    assert ks_distance(found, oracle.distribution(oracle.definition_of("brier"), problem)) > 0.05

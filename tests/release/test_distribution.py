@@ -119,7 +119,7 @@ def test_the_first_lines_of_the_readme_work_in_an_empty_environment(empty, tmp_p
     lines = first_python_block((ROOT / "README.md").read_text(encoding="utf-8"))
     printed = said(empty / "python", "-W", "ignore", "-c", lines, cwd=tmp_path, env=outside())
     assert "precision" in printed
-    assert "labelled" in printed
+    assert "labeled" in printed
 
 
 def test_nothing_but_what_it_needs_was_installed(empty):

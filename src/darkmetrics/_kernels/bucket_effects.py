@@ -123,7 +123,7 @@ def average_precision_effect(
 def _largest_ratio(
     gain: Callable[[FloatArray], FloatArray], best: Callable[[float], FloatArray], first: FloatArray, smallest: float
 ) -> float:
-    """A bound on the largest `sum gain(p) / sum p` (Dinkelbach): `best(t)` maximises `sum gain(p) - t p`.
+    """A bound on the largest `sum gain(p) / sum p` (Dinkelbach): `probability_best(t)` maximises `sum gain(p) - t p`.
 
     The ratio climbs to its largest value from below; what may be missing when it stops is added.
     """

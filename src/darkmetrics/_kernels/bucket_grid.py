@@ -16,31 +16,31 @@ HALF_ROOT = 0.5**-0.125
 FEWEST_BUCKETS = 16
 
 
-def nested_number(buckets: int) -> int:
+def nested_number(score_bins: int) -> int:
     """The power of two at or below a number of buckets: such buckets are nested, and sets of different ones merge."""
-    return 1 << (int(buckets).bit_length() - 1)
+    return 1 << (int(score_bins).bit_length() - 1)
 
 
-def bucket_index(score: FloatArray, buckets: int) -> IntArray:
+def bucket_index(score: FloatArray, score_bins: int) -> IntArray:
     """Bucket of each finite score: never falling in the score; 0 to `buckets` - 1 for scores in [0, 1].
 
     `buckets` is a power of two. Scores above 1 fill `buckets` / 2 more above, and scores below 0 fill as many as
     `buckets` below zero. Buckets are nested: `bucket_index(s, 2 * K) // 2 == bucket_index(s, K)`.
     """
     s = np.asarray(score, dtype=np.float64)
-    half = buckets // 2
+    half = score_bins // 2
     inside = (s >= 0.0) & (s <= 1.0)
     t = np.where(s <= 0.5, s, 1.0 - s)  # exact: the difference of two numbers within a factor of two of each other
     if inside.all():
         g = _steps(t, HALF_ROOT * half, half)
-        return np.where(s <= 0.5, g, buckets - 1 - g)
+        return np.where(s <= 0.5, g, score_bins - 1 - g)
     g = _steps(np.where(inside, t, 0.0), HALF_ROOT * half, half)
     size = np.abs(s)
     with np.errstate(divide="ignore", over="ignore"):  # of the tiny scores that take the other branch
         h = _steps(np.where(size > 1.0, 1.0 / size, size), float(half), half)
-    above = buckets + half - 1 - h
-    below = np.where(s < -1.0, h - buckets, -1 - h)
-    return np.where(inside, np.where(s <= 0.5, g, buckets - 1 - g), np.where(s > 1.0, above, below))
+    above = score_bins + half - 1 - h
+    below = np.where(s < -1.0, h - score_bins, -1 - h)
+    return np.where(inside, np.where(s <= 0.5, g, score_bins - 1 - g), np.where(s > 1.0, above, below))
 
 
 def _steps(t: FloatArray, scale: float, half: int) -> IntArray:

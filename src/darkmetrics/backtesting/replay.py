@@ -21,11 +21,11 @@ from darkmetrics.backtesting.setups import Ground, Setup
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length
-from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import Features, LateLabels
+from darkmetrics.missing import Covariates, Delayed, Fixed, Mechanism
 from darkmetrics.missingness.delay_groups import fit_groups
+from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.processes import generators_from, run_each
 from darkmetrics.question import Question
 
@@ -62,10 +62,10 @@ class History:
                 "delay": (delay * day).round().astype("timedelta64[us]") if known.any() else None,
                 "maturity": None if maturity is None else np.timedelta64(round(maturity * day), "us"),
             }
-        if setup is None or not isinstance(setup.label_model, np.ndarray):
-            return EvaluationSet(partly, self.score[rows], threshold=threshold, **settings)
-        chance = setup.label_model[rows]
-        return rows_asked_of(setup.model, chance, partly, self.score[rows], threshold=threshold)
+        mechanism: Mechanism = Delayed(**settings)
+        if setup is not None and isinstance(setup.mechanism, Fixed) and has_probabilities(setup.mechanism):
+            mechanism = Fixed(np.asarray(setup.mechanism.probability)[rows])
+        return EvaluationSet(partly, self.score[rows], threshold=threshold, missingness=mechanism)
 
     def slower(self, span: float) -> float:
         """The share of labels that took longer than this, of the class that takes longer."""
@@ -79,14 +79,14 @@ class History:
 
 
 def history_from(
-    labels: tuple[BoolArray, BoolArray], score: FloatArray, scored_at: Any, labelled_at: Any, maturity: Any, dates: Any
+    labels: tuple[BoolArray, BoolArray], score: FloatArray, scored_at: Any, labeled_at: Any, maturity: Any, dates: Any
 ) -> tuple[History, BoolArray, dict[str, float]]:
     """The rows whose label is known now, which they are, and the dates with their ends; `labels`: positive, missing."""
     positive, missing = labels
-    for name, value in (("scored_at", scored_at), ("labelled_at", labelled_at)):
+    for name, value in (("scored_at", scored_at), ("labeled_at", labeled_at)):
         if value is None:
-            raise InputError(f"{name}: missing. as_of replays history, which needs scored_at and labelled_at.")
-    scored, came = frames.time_column(scored_at, "scored_at"), frames.time_column(labelled_at, "labelled_at")
+            raise InputError(f"{name}: missing. as_of replays history, which needs scored_at and labeled_at.")
+    scored, came = frames.time_column(scored_at, "scored_at"), frames.time_column(labeled_at, "labeled_at")
     if not score.size:
         raise InputError("y_true: no rows. A backtest needs some of both classes.")
     # One date will do, and a text is one; what can be gone through only once, or has no order, is a list of them too.
@@ -96,14 +96,14 @@ def history_from(
     if not when.number.size or np.isnan(when.number).any():
         raise InputError("as_of: expected the dates to replay, in a list, with none of them missing.")
     check_length(scored.number, "scored_at", score.size)
-    check_length(came.number, "labelled_at", score.size)
+    check_length(came.number, "labeled_at", score.size)
     check_finite(scored.number, "scored_at", "Every row needs the time at which it was scored.")
     timed = ~np.isnan(came.number)
     _check_alike(scored, came if timed.any() else scored, when)
-    _refuse("labelled_at", timed & (came.number < scored.number), "comes before scored_at, and no label can")
-    _refuse("labelled_at", timed & missing, "has a time, but the row has no label")
+    _refuse("labeled_at", timed & (came.number < scored.number), "comes before scored_at, and no label can")
+    _refuse("labeled_at", timed & missing, "has a time, but the row has no label")
     limit = _span("maturity", maturity, scored)
-    _refuse("labelled_at", ~timed & ~missing & (positive if limit is not None else True), "has none, but has a label")
+    _refuse("labeled_at", ~timed & ~missing & (positive if limit is not None else True), "has none, but has a label")
     # A date is over when its day is: of columns with the time of day, all of that day counts.
     until = when.number + (1.0 if when.days and when.whole and not (scored.whole and came.whole) else 0.0)
     now = float(np.nanmax(np.concatenate([scored.number, came.number[timed], until])))
@@ -129,7 +129,7 @@ def _span(name: str, value: Any, clock: frames.Times) -> float | None:
 
 
 def _check_alike(scored: frames.Times, *others: frames.Times) -> None:
-    for name, other in zip(("labelled_at", "as_of"), others, strict=True):
+    for name, other in zip(("labeled_at", "as_of"), others, strict=True):
         if other.days != scored.days:
             raise InputError(f"{name}: {_kind(other)}, but scored_at has {_kind(scored)}. Give all in one kind.")
         if other.zoned != scored.zoned and not (name == "as_of" and other.whole and scored.zoned):
@@ -179,12 +179,12 @@ class _Task:
         for name, setup in self.setups.items():
             found.add(name, partial(self._answer, name, setup, rows, stretch, date), within)
         then = history.set_of(asked, when, self.threshold)
-        return found, {"rows": then.n_rows, "labelled": then.n_labelled}
+        return found, {"rows": then.n_rows, "labeled": then.n_labeled}
 
     def _answer(self, name: str, setup: Setup, rows: AnyArray, stretch: AnyArray, date: _Date) -> Evaluation:
         question = self.questions[name]
         data = setup.rows_of(self.history.set_of(rows[stretch == 0], date.when, self.threshold, setup))
-        if isinstance(setup.model, LateLabels) and stretch.any() and data.n_missing:
+        if isinstance(setup.model, Delayed) and stretch.any() and data.n_missing:
             older = [rows[stretch == number] for number in np.unique(stretch)]
             sets = [self.history.set_of(part, date.when, self.threshold) for part in older]
             question = replace(question, model=fit_groups(setup.model, sets)[0])
@@ -204,8 +204,10 @@ def replayed(
     progress: ProgressLike,
 ) -> Backtest:
     """The backtest over dates."""
-    if any(isinstance(setup.model, Features) for setup in setups.values()):
-        raise InputError("label_models: Features belong to all rows, and a date has only some of them; not with as_of.")
+    if any(isinstance(setup.model, Covariates) for setup in setups.values()):
+        raise InputError(
+            "missingness: Covariates belong to all rows, and a date has only some of them. Leave them out with as_of."
+        )
     span = _span("window", window, history.clock)
     left_out = {name: _left_out(history, when, span) for name, when in dates.items()}
     notes = [f"{name} is left out: {why}" for name, why in left_out.items() if why]
@@ -227,9 +229,9 @@ def replayed(
     notes += notes_of(found, setups, "date")
     check_any(scores, notes, f"any of {len(kept):,} dates")
     records = [
-        Replayed(date.name, setup, metric, counts["rows"], counts["labelled"], one.truth[metric], *law)
+        Replayed(date.name, setup, metric, counts["rows"], counts["labeled"], one.truth[metric], *distribution)
         for date, (one, counts) in zip(pieces, results, strict=True)
-        for (setup, metric), law in one.laws.items()
+        for (setup, metric), distribution in one.distributions.items()
     ]
     what = "rows scored until then" if span is None else f"rows scored in the {_span_text(span, history)} before"
     mechanism = f"the labels known at each date, {what}"

@@ -2,25 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple
 
 from darkmetrics import frames
-from darkmetrics._text import prints_plainly
 from darkmetrics.backtesting.scores import Scores
 from darkmetrics.exceptions import UnknownNameError, unknown_name
-from darkmetrics.tables import html_lines, html_table, level_text, text_table
+from darkmetrics.result import Result
+from darkmetrics.tables import level_text
 
 
 class Replayed(NamedTuple):
-    """What was said of a metric at an earlier date, and what came true; `rows` and `labelled` are as they were then."""
+    """What was said of a metric at an earlier date, and what came true; `rows` and `labeled` are as they were then."""
 
     as_of: str
     setup: str
     metric: str
     rows: int
-    labelled: int
+    labeled: int
     truth: float
     mean: float
     low: float
@@ -28,9 +26,8 @@ class Replayed(NamedTuple):
     pit: float
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
-class Backtest:
+class Backtest(Result):
     """How well did the laws hold where the labels are known? One `Scores` per setup and metric.
 
     A setup is a label model with a method.
@@ -42,7 +39,7 @@ class Backtest:
     mechanism : str
         How labels were hidden.
     n_rows, n_repeats : int
-        Labelled rows, and how often part of their labels was hidden.
+        Labeled rows, and how often part of their labels was hidden.
     confidence_level : float
         What the intervals promise.
     notes : tuple of str
@@ -54,11 +51,13 @@ class Backtest:
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1] * 20, [0.1, 0.8, 0.3, 0.6, 0.9, 0.6, 0.2, 0.7] * 20
-    >>> setups = ["prevalence", "half"]
-    >>> result = dm.backtest(y_true, y_score, label_models=setups, metrics="accuracy", n_repeats=20, rng=0)
+    >>> setups = {"prevalence": dm.missing.TrainingPrevalence(), "half": dm.missing.Fixed(0.5)}
+    >>> result = dm.backtest(y_true, y_score, metrics="accuracy", n_repeats=20, rng=0, missingness=setups)
     >>> [round(result[setup, "accuracy"].mae.value, 3) for setup in setups]
     [0.061, 0.068]
     """
+
+    _text_columns: ClassVar[int] = 2
 
     scores: Mapping[str, Mapping[str, Scores]]
     mechanism: str
@@ -108,15 +107,12 @@ class Backtest:
             **({"history": history} if history else {}),
         }
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per setup and metric, as a pandas, Polars or PyArrow frame."""
-        rows = [
+    def to_records(self) -> list[dict[str, Any]]:
+        return [
             {"setup": setup, "metric": name, **score.to_dict()}
             for setup, of_setup in self.scores.items()
             for name, score in of_setup.items()
         ]
-        columns = {key: [np.nan if row[key] is None else row[key] for row in rows] for key in rows[0]}
-        return frames.to_native_frame(columns, backend)
 
     def history_frame(self, backend: str | None = None) -> Any:
         """With `as_of`: one row per date, setup and metric, as a pandas, Polars or PyArrow frame."""
@@ -130,19 +126,13 @@ class Backtest:
         )
         return f"<Backtest of {setups} on {rows}, {repeats}>"
 
-    def __str__(self) -> str:
-        return "\n".join([*self._words(), "", *text_table(*self._table(), words=2), "", *self._notes()])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
-
     def _words(self) -> list[str]:
         if self.history:
             dates = f"{self.n_repeats:,} {self._repeat}{'' if self.n_repeats == 1 else 's'}"
             first, last = self.history[0].as_of, self.history[-1].as_of
             return [f"{self.n_rows:,} rows, {dates} replayed ({first} to {last}): {self.mechanism}", *self.notes]
         times = "once" if self.n_repeats == 1 else f"{self.n_repeats:,} times"
-        return [f"{self.n_rows:,} labelled rows, labels hidden {times}: {self.mechanism}", *self.notes]
+        return [f"{self.n_rows:,} labeled rows, labels hidden {times}: {self.mechanism}", *self.notes]
 
     def _notes(self) -> list[str]:
         level = level_text(self.confidence_level)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,22 +14,24 @@ from darkmetrics.backtesting.replay import history_from, replayed
 from darkmetrics.backtesting.result import Backtest
 from darkmetrics.backtesting.scores import Found, check_any, collected, notes_of
 from darkmetrics.backtesting.setups import Ground, Setup
+from darkmetrics.calls import suggest_call
+from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_finite, check_length, read_labels
-from darkmetrics.evaluating import rows_asked_of
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, reference_from, says_where
-from darkmetrics.mechanisms import Masked, Mechanism, MechanismLike, mechanism_from
+from darkmetrics.exceptions import InputError
+from darkmetrics.masks import Mask, Masked, MaskLike, mask_from
 from darkmetrics.methods.base import MethodLike, check_n_resamples
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.missingness.base import LabelModelLike
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.base import MissingnessLike
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
 
-# The share of labels that are hidden unless something else is said.
+# Fraction of labels that are hidden if no mask is passed.
 _FRACTION = 0.3
+Choice: TypeAlias = MissingnessLike | Reference
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +40,7 @@ class _Task:
 
     y: BoolArray
     score: FloatArray
-    mechanism: Mechanism
+    mask: Mask
     setups: Mapping[str, Setup]
     # What is asked of the rows in each of the setups.
     questions: Mapping[str, Question]
@@ -46,21 +48,20 @@ class _Task:
     threshold: float | None
 
 
-@says_where("It is one of evaluate, and backtest has none.")
+@suggest_call("It is one of evaluate, and backtest has none.")
 def backtest(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
-    mechanism: MechanismLike | None = None,
+    mask: MaskLike | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
-    label_models: LabelModelLike | Sequence[LabelModelLike] | Mapping[str, LabelModelLike] = "auto",
+    missingness: Choice | Sequence[Choice] | Mapping[str, Choice] = None,
     methods: MethodLike | Sequence[MethodLike] | Mapping[str, MethodLike] = "auto",
     n_repeats: int = 100,
     threshold: float | None = None,
-    reference: ReferenceLike | None = None,
     as_of: ArrayLike | None = None,
     scored_at: ArrayLike | None = None,
-    labelled_at: ArrayLike | None = None,
+    labeled_at: ArrayLike | None = None,
     maturity: Duration | None = None,
     window: Duration | None = None,
     pos_label: LabelValue = 1,
@@ -69,7 +70,6 @@ def backtest(
     rng: RngLike = None,
     n_jobs: int = 1,
     progress: ProgressLike = None,
-    calibration: ReferenceLike | None = None,
 ) -> Backtest:
     """Would the intervals have held on data like mine? Hides known labels, evaluates, and compares with the truth.
 
@@ -83,26 +83,25 @@ def backtest(
         Labels. Rows whose label is missing are left out: only known labels can be hidden.
     y_score : array-like
         Scores of the classifier.
-    mechanism : float or Mechanism, optional
-        How labels are hidden: `mechanisms.MCAR(0.3)` (a plain fraction means this; 0.3 unless given),
-        `mechanisms.ByScore(0.3)`, `mechanisms.ByLabel(0.3, prevalence=0.6)`. Not with `as_of`.
+    mask : float or Mask, optional
+        How labels are hidden: `masks.MCAR(0.3)` (a plain fraction means this; 0.3 unless given),
+        `masks.ByScore(0.3)`, `masks.ByLabel(0.3, prevalence=0.6)`. Not with `as_of`.
     metrics
         As in `evaluate`.
-    label_models, methods : one, a list or a dictionary with names
-        What to try, every label model with every method. Words are those of `evaluate`, and those of its
-        `missingness`; "stated" is the label model that is told how labels went missing, "dropping" what people do
-        today: one number from the rows that have a label, without an interval. Probabilities and features are those of
-        the labelled rows.
+    missingness, methods : one, a list or a dictionary with names
+        What to try, every mechanism with every method. Words and objects are those of `evaluate`; "stated" is the
+        mechanism by which labels are hidden, "dropping" what people do today: one number from the labeled rows, without
+        an interval. Probabilities and covariates are those of the labeled rows.
     n_repeats : int
         How often labels are hidden. Time, and accuracy: 100 repeats tell a coverage to about 5 points. With `as_of`
         there is one repeat for each date.
-    threshold, reference, pos_label, missing_label, confidence_level
-        As in `evaluate`; `reference` goes to label models that are given as words and learn from labels.
+    threshold, pos_label, missing_label, confidence_level
+        As in `evaluate`.
     as_of : list of dates, datetimes, ISO texts or numbers, optional
         What would have been said then? Each date sees the rows scored until then with the labels that had come, and is
-        compared with the labels known now; "auto" is `label_models.LateLabels`. Rows without a label now take no part.
+        compared with the labels known now; None is `missing.Delayed`. Rows without a label now take no part.
         A date is left out, with a note, while more than 5% of the labels of a class take longer than the time since.
-    scored_at, labelled_at : array-like of dates, datetimes or numbers, optional
+    scored_at, labeled_at : array-like of dates, datetimes or numbers, optional
         When each row was scored, and when its label came (missing where there is none): needed by `as_of`.
     maturity : float or timedelta, optional
         With `as_of`, as in `evaluate`: only positives arrive, rows of this age without one are negative.
@@ -117,8 +116,6 @@ def backtest(
     progress : bool or callable, optional
         Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
         which is called with how many pieces are done and how many there are.
-    calibration
-        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -136,7 +133,7 @@ def backtest(
     >>> rng = np.random.default_rng(0)
     >>> y_score = rng.random(500)
     >>> y_true = (rng.random(500) < y_score).astype(int)
-    >>> result = dm.backtest(y_true, y_score, label_models="calibrated", metrics="recall", n_repeats=20, rng=1)
+    >>> result = dm.backtest(y_true, y_score, missingness="by_score", metrics="recall", n_repeats=20, rng=1)
     >>> result
     <Backtest of 1 setup on 500 rows, 20 repeats>
     >>> 0.7 <= result["recall"].coverage.value <= 1.0
@@ -145,27 +142,26 @@ def backtest(
     asked = Question.of(metrics=metrics, confidence_level=confidence_level)
     repeats, jobs = check_n_resamples(n_repeats, "n_repeats"), jobs_from(n_jobs)
     given = _Given.of(y_true, y_score, pos_label, missing_label)
-    rows = reference_from(reference, calibration)
-    timed = {"scored_at": scored_at, "labelled_at": labelled_at, "maturity": maturity, "window": window}
+    timed = {"scored_at": scored_at, "labeled_at": labeled_at, "maturity": maturity, "window": window}
     if as_of is not None:
-        if mechanism is not None:
-            raise InputError("mechanism: as_of replays how labels came, and hides none. Give one of them.")
+        if mask is not None:
+            raise InputError("mask: as_of replays how labels came, and hides none. Give one of them.")
         del timed["window"]
         history, known, dates = history_from(given.labels, given.score, **timed, dates=as_of)
         _check_both(history.y)
         complete = EvaluationSet(history.y.astype(np.float64), history.score, threshold=threshold)
         ground = Ground(None, pos_label, missing_label, complete, known.size, given.names_at(known))
-        setups = ground.setups(label_models, methods, rows)
+        setups = ground.setups(missingness, methods)
         how: dict[str, Any] = {"window": window, "rng": rng, "jobs": jobs, "progress": progress}
         return replayed(asked, history, dates, ground, setups, **how)
     for name, value in timed.items():
         if value is not None:
             raise InputError(f"{name}: it says when labels came, and is used with as_of= alone.")
-    hidden_by = mechanism_from(_FRACTION if mechanism is None else mechanism)
-    y, score, names = given.labelled()
+    hidden_by = mask_from(_FRACTION if mask is None else mask)
+    y, score, names = given.labeled()
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
     ground = Ground(hidden_by, pos_label, missing_label, complete, given.score.size, names)
-    setups = ground.setups(label_models, methods, rows)
+    setups = ground.setups(missingness, methods)
     truth = {metric.name: metric.value(complete, metric.undefined_as) for metric in asked.metrics}
     questions = {
         name: replace(asked, model=setup.model, method=setup.method, believes=False) for name, setup in setups.items()
@@ -201,7 +197,7 @@ class _Given:
         """The names of some rows."""
         return None if self.names is None else self.names.at(rows)
 
-    def labelled(self) -> tuple[BoolArray, FloatArray, frames.RowNames | None]:
+    def labeled(self) -> tuple[BoolArray, FloatArray, frames.RowNames | None]:
         """Labels, scores and names of the rows that have a label."""
         positive, missing = self.labels
         _check_both(positive[~missing])
@@ -212,14 +208,14 @@ def _check_both(y: BoolArray) -> None:
     """There are labels of both classes."""
     if not 0 < int(y.sum()) < y.size:
         raise InputError(
-            f"y_true: {int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labelled. A backtest hides "
+            f"y_true: {int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labeled. A backtest hides "
             "known labels, and needs some of both."
         )
 
 
 def _repeat(task: _Task, rng: np.random.Generator) -> Found:
     """Hide, evaluate in every setup, compare."""
-    masked = _checked(task.mechanism.mask(task.y, task.score, rng), task)
+    masked = _checked(task.mask.mask(task.y, task.score, rng), task)
     # Drawn before any setup draws, and once: setups are compared on the same ground, and not changed by each other.
     within = float(rng.random())
     partly = np.where(masked.missing, np.nan, task.y.astype(np.float64))
@@ -230,16 +226,16 @@ def _repeat(task: _Task, rng: np.random.Generator) -> Found:
 
 
 def _answer(task: _Task, name: str, setup: Setup, partly: FloatArray, rng: np.random.Generator) -> Evaluation:
-    rows = rows_asked_of(setup.model, setup.label_model, partly, task.score, threshold=task.threshold)
+    rows = evaluation_set_from(partly, task.score, threshold=task.threshold, missingness=setup.mechanism)
     return task.questions[name].answer(setup.rows_of(rows), rng)
 
 
 def _checked(masked: Any, task: _Task) -> Masked:
     """What a mechanism returned, which may be the user's own."""
-    name = type(task.mechanism).__name__
+    name = type(task.mask).__name__
     if not isinstance(masked, Masked):
-        raise InputError(f"mechanism: {name}.mask returned {type(masked).__name__}. It must return Masked(missing).")
+        raise InputError(f"mask: {name}.mask returned {type(masked).__name__}. It must return Masked(missing).")
     missing: Any = masked.missing
     if not isinstance(missing, np.ndarray) or missing.dtype != np.bool_ or missing.shape != task.y.shape:
-        raise InputError(f"mechanism: {name}.mask must return an array with True or False for each row.")
+        raise InputError(f"mask: {name}.mask must return an array with True or False for each row.")
     return masked

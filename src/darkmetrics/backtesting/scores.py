@@ -158,7 +158,7 @@ class Found(NamedTuple):
     """What a repeat found: the truth by metric; centre, low, high and PIT by setup and metric; why setups failed."""
 
     truth: Mapping[str, float]
-    laws: dict[tuple[str, str], tuple[float, ...]]
+    distributions: dict[tuple[str, str], tuple[float, ...]]
     failures: dict[str, str]
     note: str = ""
 
@@ -168,19 +168,21 @@ class Found(NamedTuple):
             with warnings.catch_warnings():
                 for category in (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning):
                     warnings.simplefilter("ignore", category)
-                laws = answer()
+                distributions = answer()
         except InputError as error:
             self.failures[setup] = str(error)
             return
         for metric, truth in self.truth.items():
-            law = laws[metric]
-            low, high = law.interval(laws.confidence_level)
-            self.laws[setup, metric] = (law.mean(), low, high, _pit(law, truth, within))
+            distribution = distributions[metric]
+            low, high = distribution.interval(distributions.confidence_level)
+            self.distributions[setup, metric] = (distribution.mean(), low, high, _pit(distribution, truth, within))
 
 
 def collected(found: Sequence[Found], setup: str, metric: str) -> Scores:
     """The scores of a setup and metric over all repeats."""
-    rows = np.array([(repeat.truth[metric], *repeat.laws.get((setup, metric), (np.nan,) * 4)) for repeat in found])
+    rows = np.array(
+        [(repeat.truth[metric], *repeat.distributions.get((setup, metric), (np.nan,) * 4)) for repeat in found]
+    )
     kept = np.isfinite(rows).all(axis=1)
     truth, centre, low, high, pit = rows[kept].T
     return Scores(truth, centre, low, high, pit, n_failed=int((~kept).sum()))
@@ -202,10 +204,10 @@ def notes_of(found: Sequence[Found], setups: Iterable[str], repeat: str = "repea
 def check_any(scores: Mapping[str, Mapping[str, Scores]], notes: Iterable[str], where: str) -> None:
     """Some setup has a law of some metric in some repeat."""
     if not any(of_metric.n for of_setup in scores.values() for of_metric in of_setup.values()):
-        raise InputError(f"label_models: no law of any metric in {where}. {' '.join(notes) or 'All are undefined.'}")
+        raise InputError(f"missingness: no law of any metric in {where}. {' '.join(notes) or 'All are undefined.'}")
 
 
-def _pit(law: MetricDistribution, truth: float, within: float) -> float:
+def _pit(distribution: MetricDistribution, truth: float, within: float) -> float:
     """F(t-) + within (F(t) - F(t-)): uniform for a law that is right, even if it jumps at the truth."""
-    middle = law.pit(truth)
-    return float(np.clip(middle + (2.0 * within - 1.0) * (law.cdf(truth) - middle), 0.0, 1.0))
+    middle = distribution.pit(truth)
+    return float(np.clip(middle + (2.0 * within - 1.0) * (distribution.cdf(truth) - middle), 0.0, 1.0))

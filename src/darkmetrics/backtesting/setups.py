@@ -8,48 +8,47 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
-from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, row_probabilities
-from darkmetrics.exceptions import InputError, UnknownNameError
-from darkmetrics.label_models import Features, Given, Half, LabelModel, Prevalence, Tilted, label_model_from
-from darkmetrics.mechanisms import Mechanism
+from darkmetrics.exceptions import InputError
+from darkmetrics.masks import Mask
 from darkmetrics.methods import Method, method_from
-from darkmetrics.missingness.choice import REASONS
+from darkmetrics.missing import Covariates, Delayed, ExponentialTilt, Fixed, Mechanism, mechanism_from
+from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.score_table import reference_set, reference_table
 from darkmetrics.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
-class Dropping(LabelModel):
+class Dropping(Mechanism):
     """What people do today: rows without a label are dropped, and one number is reported."""
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
-        return Half().nodes(data)
+    def posterior(self, data: EvaluationSet) -> Posterior:
+        return Fixed(0.5).posterior(data)
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return "Rows without a label are dropped."
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """One label model, or the probabilities of all rows, with one method."""
+    """One mechanism, which may have values of all rows, with one method."""
 
-    label_model: LabelModel | FloatArray
+    mechanism: Mechanism
     method: Method
 
     @property
-    def model(self) -> LabelModel:
-        """The label model; with probabilities per row they are believed."""
-        return self.label_model if isinstance(self.label_model, LabelModel) else Given()
+    def model(self) -> Mechanism:
+        """The mechanism for rows that are counted."""
+        return self.mechanism.without_rows()
 
     def rows_of(self, data: EvaluationSet) -> EvaluationSet:
         """The rows that are evaluated: all, unless those without a label are dropped."""
-        if not isinstance(self.label_model, Dropping):
+        if not isinstance(self.mechanism, Dropping):
             return data
-        if not data.n_labelled:
-            raise InputError("label_models: 'dropping' leaves no rows: none has a label.")
-        return data.labelled()
+        if not data.n_labeled:
+            raise InputError("missingness: 'dropping' leaves no rows: none has a label.")
+        return data.labeled()
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,96 +56,81 @@ class Ground:
     """What label models are made ready for: how labels are hidden, how they are named, and which rows have one."""
 
     # None where labels come with time, and nothing has to be hidden.
-    mechanism: Mechanism | None
+    mask: Mask | None
     pos_label: Any
     missing_label: Any
-    # All labelled rows, with 0 and 1 for labels as every repeat will see them.
+    # All labeled rows, with 0 and 1 for labels as every repeat will see them.
     complete: EvaluationSet
     n_given: int
-    # What the labelled rows are called, if they have names.
+    # What the labeled rows are called, if they have names.
     names: frames.RowNames | None = None
 
-    def setups(self, label_models: Any, methods: Any, rows: Any) -> dict[str, Setup]:
-        """Every label model with every method, by name; `rows` are the reference rows."""
-        reference = self._reference(rows)
+    def setups(self, choices: Any, methods: Any) -> dict[str, Setup]:
+        """Return every mechanism with every method, by name."""
         models = {}
-        for name, given in _named(label_models, "label_models").items():
-            with _speaking_of("label_models", "label_model", "probability"):
-                models[name] = self._model(given, reference)
-        if reference is not None and not any(getattr(m, "reference", None) is reference for m in models.values()):
-            raise InputError(
-                "reference: none of the label models takes it here. It goes to 'auto', 'stated', 'calibrated', "
-                "'label_shift' and 'selection'; give it to others themselves, or leave it out."
-            )
+        for name, given in _named(choices, "missingness").items():
+            with _speaking_of("missingness", "probability"):
+                models[name] = self._mechanism(given)
         how = {}
         for name, given in _named(methods, "methods").items():
             with _speaking_of("methods", "method"):
-                how[name] = method_from(given)
+                how[name] = method_from("auto" if given is None else given)
         return {
             f"{model}, {method}" if len(how) > 1 else model: Setup(chosen, by)
             for model, chosen in models.items()
             for method, by in how.items()
         }
 
-    def _model(self, given: Any, reference: EvaluationSet | None) -> LabelModel | FloatArray:
+    def _mechanism(self, given: Any) -> Mechanism:
         if isinstance(given, str) and given == "dropping":
             return Dropping()
-        if isinstance(given, str) and given in REASONS:
-            return label_model_from("auto", missingness=given, reference=reference)
-        if self.mechanism is None and isinstance(given, str) and given in ("auto", "stated"):
-            return label_model_from("late")
+        if self.mask is None and (given is None or given == "stated"):
+            return Delayed()
         if isinstance(given, str) and given == "stated":
-            word = getattr(self.mechanism, "missingness", None)
+            word = getattr(self.mask, "missingness", None)
             if word is None:
                 raise InputError(
-                    f"label_models: 'stated' needs to know what {type(self.mechanism).__name__} is called in evaluate. "
+                    f"missingness: 'stated' needs to know what {type(self.mask).__name__} is called in evaluate. "
                     "Set its `missingness`, for example to 'by_score'."
                 )
-            return label_model_from("auto", missingness=word, reference=reference)
-        if isinstance(given, str):
-            try:
-                return label_model_from(given, reference=reference)
-            except UnknownNameError:
-                raise
-            except InputError:  # "half" and the like learn nothing, and may stand beside those that do
-                return label_model_from(given)
-        if is_number(given):
-            return Prevalence(float(given))
-        return self._own(given) if isinstance(given, LabelModel) else self._probabilities(given)
+            return mechanism_from(word)
+        return self._own(mechanism_from(given))
 
-    def _own(self, model: LabelModel) -> LabelModel:
-        """A label model of the user's: its reference rows are read with the labels as the user named them."""
-        if isinstance(model, Tilted) and isinstance(model.base, LabelModel):
-            return replace(model, base=self._own(model.base))
-        if isinstance(model, Features):
+    def _own(self, model: Mechanism) -> Mechanism:
+        """Return a mechanism whose reference rows are read with the labels as the user named them."""
+        if isinstance(model, ExponentialTilt):
+            return replace(model, base=self._own(model.base_mechanism))
+        if isinstance(model, Fixed) and has_probabilities(model) and model.probability is not None:
+            return self._with_probabilities(model)
+        if isinstance(model, Covariates):
             X: Any = model.X
             self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
         own: Any = model
         given = getattr(own, "reference", None)
         if given is None or isinstance(given, EvaluationSet) or not hasattr(own, "__dataclass_fields__"):
             return model
-        read: LabelModel = replace(own, reference=self._reference(given))
+        read: Mechanism = replace(own, reference=self._reference(given))
         return read
 
-    def _probabilities(self, given: Any) -> FloatArray:
-        chance = frames.number_column(given, "label_models")
-        self._check_rows(given, chance.size, "probabilities")
-        # Any row may be hidden, so every row needs one.
-        row_probabilities(chance, np.ones(chance.size, dtype=np.bool_))
-        return chance
+    def _with_probabilities(self, fixed: Fixed) -> Fixed:
+        """Return given probabilities as numbers: any row may be hidden, so every row needs one."""
+        probability = frames.number_column(fixed.probability, "probability")
+        self._check_rows(fixed.probability, probability.size, "probabilities")
+        row_probabilities(probability, np.ones(probability.size, dtype=np.bool_))
+        return Fixed(probability)
 
     def _check_rows(self, given: Any, rows: int, what: str) -> None:
-        labelled = self.complete.n_rows
-        if rows == labelled:
+        labeled = self.complete.n_rows
+        if rows == labeled:
             if self.names is not None:
-                self.names.check("label_models", given)
+                self.names.check("missingness", given)
             return
-        if labelled < self.n_given:
+        if labeled < self.n_given:
             raise InputError(
-                f"label_models: {rows:,} {what}, but only {labelled:,} of {self.n_given:,} rows have a label, and a "
-                "backtest leaves out the others. Give those of the labelled rows."
+                f"missingness: {rows:,} {what}, but only {labeled:,} of {self.n_given:,} rows have a label, and a "
+                "backtest leaves out the others. Give those of the labeled rows."
             )
-        raise InputError(f"label_models: {rows:,} {what}, but y_true has {labelled:,} rows. Give one per row.")
+        raise InputError(f"missingness: {rows:,} {what}, but y_true has {labeled:,} rows. Give one per row.")
 
     def _reference(self, rows: Any) -> EvaluationSet | None:
         """Reference rows, read once with the labels as the user named them: repeats know only 0 and 1."""
@@ -165,8 +149,8 @@ def _named(given: Any, argument: str) -> dict[str, Any]:
         choices = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(choices) > 1 and all(map(is_number, choices)):
             raise InputError(
-                f"{argument}: a list of {len(choices):,} numbers; each item of a list is one choice. Probabilities per "
-                "row go into an array, several constant ones into a dictionary with names."
+                f"{argument}: a list of {len(choices):,} numbers; each item of a list is one choice. Pass "
+                "probabilities per row as dm.missing.Fixed(...)."
             )
         names = [_name_of(choice) for choice in choices]
         twice = next((name for name in names if names.count(name) > 1), None)
@@ -175,12 +159,12 @@ def _named(given: Any, argument: str) -> dict[str, Any]:
         named = dict(zip(names, choices, strict=True))
     if not named:
         raise InputError(f"{argument}: none given. Name at least one, or leave it out.")
-    return {name: "auto" if choice is None else choice for name, choice in named.items()}
+    return named
 
 
 def _name_of(choice: Any) -> str:
     if choice is None:
-        return "auto"
+        return "not stated"
     return choice if isinstance(choice, str) else type(choice).__name__
 
 

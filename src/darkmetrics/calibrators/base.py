@@ -18,14 +18,14 @@ _SEED = 20190923  # any fixed one: draws are part of the answer, so they are the
 
 
 class Calibrator(ABC):
-    """A way to turn scores into probabilities, learnt from labelled rows.
+    """A way to turn scores into probabilities, learned from labeled rows.
 
     It follows scikit-learn: the constructor stores settings and nothing else, what `fit` learns ends in an underscore,
     and `sklearn.base.clone` makes an unfitted copy. A calibrator of your own implements `_fit`, `predict` and `draws`.
     """
 
     def fit(self, scores: ArrayLike, labels: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn from labelled rows.
+        """Learn from labeled rows.
 
         Parameters
         ----------

@@ -114,7 +114,7 @@ def _inverse(hessian: FloatArray, precision: FloatArray) -> FloatArray:
     return covariance
 
 
-def _learnt_clip(scores: FloatArray) -> tuple[float, float]:
+def _learned_clip(scores: FloatArray) -> tuple[float, float]:
     """Half the smallest gap to 0 and to 1 that was seen: the 0 of a forest of 100 trees is not minus infinity."""
 
     def margin(gaps: FloatArray) -> float:
@@ -196,7 +196,7 @@ class Platt(LogisticCalibrator):
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
         self.is_probability_ = bool(np.all((scores >= 0.0) & (scores <= 1.0)))
         if self.is_probability_:
-            self.clip_ = _learnt_clip(scores)
+            self.clip_ = _learned_clip(scores)
             self._set_prior([0.0, 1.0], [3.0, 1.0])
         else:
             self.centre_, self.spread_ = mean_and_sd(scores, counts)
@@ -257,7 +257,7 @@ class Beta(LogisticCalibrator):
 
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
         check_in_unit_interval(scores, "Beta calibrates probabilities; for other scores use Platt().")
-        self.clip_ = _learnt_clip(scores)
+        self.clip_ = _learned_clip(scores)
         self._set_prior([0.0, 1.0, 1.0], [3.0, 1.0, 1.0])
 
     def _design(self, scores: FloatArray) -> FloatArray:

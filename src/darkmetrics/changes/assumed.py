@@ -14,12 +14,12 @@ _REASONS = {
     "by_label": "by label",
     "by_score_and_label": "by score and label",
     "propensity": "as the chances to get a label say",
-    "late": "labels are late",
+    "delayed": "labels are late",
     "probabilities": "probabilities given",
 }
 _CUSTOMERS = (
-    "A group of rows (groups=) that is in both, such as a customer, is taken as two: what it does in one says nothing "
-    "about the other."
+    "A cluster of rows (clusters=) that is in both, such as a customer, is taken as two: what it does in one says "
+    "nothing about the other."
 )
 
 
@@ -50,7 +50,7 @@ def warned_in_words(names: Sequence[str], both: Sequence[Evaluation]) -> list[st
     after, before = ([_first(warned.message) for warned in one.warnings] for one in both)
     return list(
         dict.fromkeys(
-            f"Warned of {whose}: {text}"
+            f"RecordedWarning of {whose}: {text}"
             for text in [*after, *before]
             for whose in ["both" if text in after and text in before else short(names[0 if text in after else 1])]
         )

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.changes.wording import chance_above, chance_below, check_amount, names_text, zero_by_zero_text
@@ -17,20 +15,18 @@ from darkmetrics.distributions.functional import Extremes
 from darkmetrics.distributions.joint import JointDraws
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
+from darkmetrics.result import Result
 from darkmetrics.tables import (
     chance_text,
     decimals_for,
     finite,
-    html_lines,
-    html_table,
     interval_text,
     level_text,
     number_text,
-    text_table,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 SCHEMA = "darkmetrics.gap/1"
 # Values of two groups that differ by this part of their size are equal but for rounding.
@@ -77,9 +73,8 @@ KINDS = {
 }
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Gap:
+class Disparity(Result):
     """Do groups differ? The law of how far they are apart in a metric.
 
     It is about the rows of these groups, unless they were evaluated with scope="population": then about the populations
@@ -123,17 +118,20 @@ class Gap:
     >>> import darkmetrics as dm
     >>> table = pd.DataFrame({"shop": ["app"] * 60 + ["web"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
     >>> table["p"] = [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10
-    >>> result = dm.evaluate_by(table, "shop", label="y", score="p", label_model="half", metrics="recall")
-    >>> found = result.gap("recall")
-    >>> found.words()[0]
+    >>> result = dm.evaluate_by("y", "p", data=table, by="shop", missingness=dm.missing.Fixed(0.5), metrics="recall")
+    >>> found = result.disparity("recall")
+    >>> found._words()[0]
     'Largest less smallest recall over 2 groups: 0.286 (90%: 0.263 to 0.312).'
-    >>> found.wider_than(0.2)
+    >>> found.probability_above(0.2)
     1.0
     """
 
+    _plot: ClassVar[str] = "plotting.changes:plot_disparity"
+    _max_rows: ClassVar[int | None] = _SHOWN
+
     metric: str
     kind: str
-    law: MetricDistribution
+    distribution: MetricDistribution
     groups: tuple[str, ...]
     means: Mapping[str, float]
     intervals: Mapping[str, Interval]
@@ -150,28 +148,28 @@ class Gap:
     # The law of the difference of two groups, given their keys.
     pair_of: Callable[[Any, Any], MetricDistribution] | None = field(default=None, repr=False)
 
-    def wider_than(self, limit: float) -> float:
+    def probability_above(self, limit: float) -> float:
         """How likely is it that groups are farther apart than this: a difference above it, or a ratio below it?"""
         limit = check_amount(limit, "limit", "how far groups are apart")
-        return (chance_above if KINDS[self.kind].wider_is_more else chance_below)(self.law, limit)
+        return (chance_above if KINDS[self.kind].wider_is_more else chance_below)(self.distribution, limit)
 
-    def pair(self, one: GroupLike, other: GroupLike) -> MetricDistribution:
+    def pairwise(self, one: GroupLike, other: GroupLike) -> MetricDistribution:
         """The law of the metric's difference between two groups, the first less the second; keys as in the result."""
         assert self.pair_of is not None
         return self.pair_of(one, other)
 
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """The gap in a sentence, and which groups are at its ends."""
-        law, what = self.law, KINDS[self.kind].words.format(metric=self.metric)
+        distribution, what = self.distribution, KINDS[self.kind].words.format(metric=self.metric)
         about = f"{what[0].upper()}{what[1:]} over {len(self.groups):,} groups"
         about += "" if self.scope == "rows" else " in the population"
         ends = self._ends_in_words()
-        if np.isnan(law.mean()):
+        if np.isnan(distribution.mean()):
             return [f"{about} is undefined ({self._why_undefined()}).", *ends]
-        low, high = law.interval(self.confidence_level)
+        low, high = distribution.interval(self.confidence_level)
         decimals = decimals_for(high - low)
         inside = f" ({level_text(self.confidence_level)}: {interval_text((low, high), decimals)})"
-        return [f"{about}: {number_text(law.mean(), decimals)}{'' if low == high else inside}.", *ends]
+        return [f"{about}: {number_text(distribution.mean(), decimals)}{'' if low == high else inside}.", *ends]
 
     @property
     def _name(self) -> str:
@@ -201,14 +199,14 @@ class Gap:
         )
         return [f"{name}{others} is most likely highest in {highest} and lowest in {lowest}."]
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """What stands below the table: what the number is, and what is left out."""
         notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS, *filter(None, [self.zero_by_zero])]
         if self.left_out:
             notes.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
         return [*notes, *filter(None, [self.together])]
 
-    def table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
+    def _table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, the highest group first."""
         header = ["", self._name, f"{level_text(self.confidence_level)} interval", "P(highest)", "P(lowest)"]
         rows = []
@@ -228,9 +226,9 @@ class Gap:
             "metric": self.metric,
             "kind": self.kind,
             "scope": self.scope,
-            **self.law.to_dict(self.confidence_level),
+            **self.distribution.to_dict(self.confidence_level),
             "tie": finite(self.tie),
-            "notes": self.notes(),
+            "notes": self._notes(),
             "left_out": list(self.left_out),
             "groups": [
                 {
@@ -246,43 +244,19 @@ class Gap:
             ],
         }
 
-    def records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """One flat record per group, with the metric and what it is about: the rows of `to_frame`."""
         return [{"metric": self._name, "scope": self.scope, **entry} for entry in self.to_dict()["groups"]]
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per group, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
-        words, rows = ("metric", "scope", "group"), self.records()
-        columns = {
-            key: [np.nan if value is None and key not in words else value for value in (row[key] for row in rows)]
-            for key in rows[0]
-        }
-        return frames.to_native_frame(columns, backend)
-
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """The groups, and the law of the gap in words (`plotting.plot_gap`); needs matplotlib. Returns the Axes."""
-        from darkmetrics.plotting.changes import plot_gap
-
-        return plot_gap(self, ax=ax)
-
     def __repr__(self) -> str:
-        low, high = self.law.interval(self.confidence_level)
+        low, high = self.distribution.interval(self.confidence_level)
         what = self.kind if self.kind == "equalized_odds" else f"{self.kind} in {self.metric}"
         level = level_text(self.confidence_level)
-        return (
-            f"<Gap, {what}, over {len(self.groups):,} groups: {self.law.mean():.4g}, {level} {low:.4g} to {high:.4g}>"
-        )
-
-    def __str__(self) -> str:
-        more = len(self.groups) - _SHOWN
-        below = [f"... and {more:,} more"] if more > 0 else []
-        return "\n".join([*self.words(), "", *text_table(*self.table()), *below, "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
+        mean = self.distribution.mean()
+        return f"<Disparity, {what}, over {len(self.groups):,} groups: {mean:.4g}, {level} {low:.4g} to {high:.4g}>"
 
 
-def gap_between(
+def disparity_between(
     metrics: Sequence[Metric],
     fills: Sequence[float],
     kind: str,
@@ -291,7 +265,7 @@ def gap_between(
     *,
     left_out: Sequence[str] = (),
     pair_of: Callable[[Any, Any], MetricDistribution] | None = None,
-) -> Gap:
+) -> Disparity:
     """Return the gap between evaluations of different rows in one metric, or the widest of several."""
     values_of_zero = dict(zip((metric.name for metric in metrics), fills, strict=True))
     sets = SeveralSets(evaluations, values_of_zero)
@@ -300,10 +274,10 @@ def gap_between(
     drawn = sets.draw(metrics, joint)
     values = drawn.values.reshape(len(groups), len(metrics), -1)
     has_value = np.array([x.undefined < 1.0 for x in in_groups[0]])
-    law: MetricDistribution = Undefined(undefined=1.0)
+    distribution: MetricDistribution = Undefined(undefined=1.0)
     if all(x.undefined < 1.0 or not x.given_defined for by_group in in_groups for x in by_group):
         has_value[:] = True
-        law = joint.distribution_of(drawn, _spread_of(kind, len(metrics)), bounds=_bounds(in_groups, kind))
+        distribution = joint.distribution_of(drawn, _spread_of(kind, len(metrics)), bounds=_bounds(in_groups, kind))
     ends = _ends(values[has_value, 0], drawn)
     largest, smallest = np.full((2, len(groups)), np.nan)
     largest[has_value], smallest[has_value] = ends.largest, ends.smallest
@@ -320,10 +294,10 @@ def gap_between(
     if kind == "ratio" and 0.0 < ends.all_zero < 1.0:
         chance = chance_text(ends.all_zero)
         zeros.append(f"The ratio is 0/0 where {metrics[0].name} is 0 in all groups ({chance}); that is left out.")
-    return Gap(
+    return Disparity(
         metric=metrics[0].name if len(metrics) == 1 else kind,
         kind=kind,
-        law=law,
+        distribution=distribution,
         groups=tuple(groups),
         means={group: x.mean() for group, x in zip(groups, in_groups[0], strict=True)},
         intervals={group: x.interval(level) for group, x in zip(groups, in_groups[0], strict=True)},

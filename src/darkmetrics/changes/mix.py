@@ -10,9 +10,9 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.confusion import ConfusionMetric
 
-# Rows of either class that a curve has to be learnt from, and the share of later rows that may lie beyond its scores.
+# Rows of either class that a curve has to be learned from, and the share of later rows that may lie beyond its scores.
 _FEWEST, _BEYOND = 5.0, 0.05
-# Cells that the curve is learnt from; of more, neighbours are taken together.
+# Cells that the curve is learned from; of more, neighbours are taken together.
 _MOST = 1 << 12
 
 
@@ -26,7 +26,7 @@ class Split(NamedTuple):
 def mix_of_rows(after: Evaluation, before: Evaluation) -> dict[str, float]:
     """For each metric of both, how far it moves where later rows are as likely positive as earlier ones of their score.
 
-    The curve from score to chance is learnt from the earlier rows, missing labels at their chances; the metric is that
+    The curve from score to chance is learned from the earlier rows, missing labels at their chances; the metric is that
     of later rows under this curve less that of earlier rows under it. Empty where the earlier rows do not say. Metrics
     of decisions are left out unless both are decided at one threshold: other decisions are no other rows.
     """
@@ -36,7 +36,7 @@ def mix_of_rows(after: Evaluation, before: Evaluation) -> dict[str, float]:
     if curve is None or not curve.reaches(after):
         return {}
     found = {}
-    for name in (name for name in after.laws if name in before.laws):
+    for name in (name for name in after.distributions if name in before.distributions):
         metric = after.metrics[name]
         if isinstance(metric, ConfusionMetric) and not decided_alike:
             continue
@@ -47,7 +47,7 @@ def mix_of_rows(after: Evaluation, before: Evaluation) -> dict[str, float]:
 
 
 class _Curve(NamedTuple):
-    """The chance of a positive at each score, and the scores that it was learnt from."""
+    """The chance of a positive at each score, and the scores that it was learned from."""
 
     fitted: Flexible
     low: float
@@ -55,9 +55,9 @@ class _Curve(NamedTuple):
 
     @classmethod
     def of(cls, one: Evaluation) -> "_Curve | None":
-        """Learnt from the rows of an evaluation; None where one class hardly occurs among them."""
+        """Learned from the rows of an evaluation; None where one class hardly occurs among them."""
         cells, places = one.data.cells, one.data.missing_cells
-        chance = one.nodes.weight @ one.nodes.on_all_cells.probability
+        chance = one.posterior.weight @ one.posterior.on_all_cells.probability
         positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
         positives[places] += one.data.missing_counts * chance
         negatives[places] += one.data.missing_counts * (1.0 - chance)
@@ -78,7 +78,7 @@ class _Curve(NamedTuple):
         return cls(fitted, low, high)
 
     def reaches(self, one: Evaluation) -> bool:
-        """Whether nearly all rows have scores among those that the curve was learnt from."""
+        """Whether nearly all rows have scores among those that the curve was learned from."""
         cells = one.data.cells
         beyond = (cells.score < self.low) | (cells.score > self.high)
         return bool(cells.total[beyond].sum() <= _BEYOND * one.data.n_rows)

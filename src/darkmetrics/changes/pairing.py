@@ -24,8 +24,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.joint import Block
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.label_models import Tilted, label_model_from
-from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missing import ExponentialTilt, mechanism_from
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.mixture import BOTH, BY_REFERENCE, BY_SCORE
 from darkmetrics.posterior import Posterior, columns_of
@@ -50,16 +50,16 @@ class LearnedSet:
     posterior: Posterior
     rows: FloatArray
     n_labeled: int
-    model: LabelModel | None
+    model: Mechanism | None
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "LearnedSet":
         """Return the posterior of an evaluation."""
-        data, posterior = evaluation.data, evaluation.nodes
+        data, posterior = evaluation.data, evaluation.posterior
         column, predicted = columns_of(posterior), data.cells.decision[data.missing_cells]
         size = posterior.probability.shape[1]
         sides = [np.bincount(column, data.missing_counts * side, size) for side in (predicted, ~predicted)]
-        return cls(posterior, np.stack(sides, axis=1).astype(np.float64), data.n_labelled, evaluation.model)
+        return cls(posterior, np.stack(sides, axis=1).astype(np.float64), data.n_labeled, evaluation.model)
 
     @cached_property
     def positives(self) -> FloatArray:
@@ -76,15 +76,15 @@ class LearnedSet:
     def reference(self) -> Any:
         """Reference rows that the posterior was learned from; None if there are none or nothing depends on them."""
         model = self.model
-        while isinstance(model, Tilted):
-            model = label_model_from(model.base)
+        while isinstance(model, ExponentialTilt):
+            model = mechanism_from(model.base)
         return getattr(model, "reference", None) if self.rows.any() else None
 
     @property
     def shared_error(self) -> float:
         """Correlation of the error of the curve with the error of a curve learned from the reference rows only."""
         reference = self.reference
-        shared = reference.n_labelled if isinstance(reference, EvaluationSet) else len(reference[1])
+        shared = reference.n_labeled if isinstance(reference, EvaluationSet) else len(reference[1])
         unshared = 0 if getattr(self.model, "data", "") == "reference" else self.n_labeled
         return float(np.sqrt(shared / max(1, shared + unshared)))
 
@@ -128,14 +128,14 @@ class Pairing:
         """Return a sentence on what the sets share; empty if they share nothing."""
         if self.delays:
             return (
-                "When labels come was learnt from all of them at once, and what is open about it is the same in each."
+                "When labels come was learned from all of them at once, and what is open about it is the same in each."
             )
         texts = []
         if sum(bool(posterior.reasons) for posterior in self.posteriors) > 1:
             texts.append("Why labels are missing is open; whatever the reason, it is taken to be the same in each.")
         if self.reference:
             texts.append(
-                "They learnt from the same reference rows, and as far as these are what they learnt from, they err "
+                "They learned from the same reference rows, and as far as these are what they learned from, they err "
                 "alike."
             )
         return " ".join(texts)

@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from darkmetrics import frames
-from darkmetrics._text import counted, prints_plainly, short
-from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics._text import counted, short
 from darkmetrics.changes.assumed import assumed_in_words, customers_in_words, reasons_in_words, warned_in_words
 from darkmetrics.changes.mix import Split, mix_of_rows
 from darkmetrics.changes.same_rows import same_rows_in_words
@@ -27,22 +24,18 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
+from darkmetrics.result import Result
 from darkmetrics.tables import (
     chance_text,
     decimals_for,
     finite,
-    html_lines,
-    html_table,
     interval_text,
     level_text,
     number_text,
-    text_table,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from darkmetrics.report.render import ReportPage
+    pass
 
 SCHEMA = "darkmetrics.change/1"
 _MIX = (
@@ -59,9 +52,8 @@ class OfGroups(NamedTuple):
     before: str
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Change(Mapping[str, MetricDistribution]):
+class EvaluationChange(Result, Mapping[str, MetricDistribution]):
     """Did it get worse? The law of each metric's difference, after less before: a mapping from metric name to law.
 
     Below zero the metric fell. The two evaluations have no row in common. With scope="rows" all of it is about their
@@ -90,23 +82,26 @@ class Change(Mapping[str, MetricDistribution]):
     >>> y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < p)
     >>> may = dm.evaluate(y[:1500], p[:1500], missingness="random", metrics=["precision", "recall"])
     >>> june = dm.evaluate(y[1500:], p[1500:] ** 1.4, missingness="random", metrics=["precision", "recall"])
-    >>> print(dm.change(june, may, names=("June", "May")))
+    >>> print(dm.compare_evaluations(june, may, names=("June", "May")))
     June (1,500 rows, 438 missing) against May (1,500 rows, 449 missing).
     Assumed: labels are missing at random or by score.
-    recall fell from 0.748 to 0.607: by 0.141 (90%: 0.124 to 0.158). Probability that it fell: >99.9%.
+    recall fell from 0.748 to 0.607: by 0.141 (90%: 0.123 to 0.158). Probability that it fell: >99.9%.
     <BLANKLINE>
                   May    June   change       90% interval   P(fell)        method
-    precision   0.763   0.811    0.048     0.026 to 0.069     <0.1%         exact
-    recall      0.748   0.607   -0.141   -0.158 to -0.124    >99.9%   monte carlo
+    precision   0.764   0.811    0.048     0.026 to 0.068     <0.1%         exact
+    recall      0.748   0.607   -0.141   -0.158 to -0.123    >99.9%   monte carlo
     <BLANKLINE>
     Intervals are for these rows. The two evaluations are taken to have no row in common.
-    Of the change of -0.141 in recall, -0.089 is the mix of rows, more or fewer of them at each score, and -0.052 is the
+    Of the change of -0.141 in recall, -0.089 is the mix of rows, more or fewer of them at each score, and -0.051 is the
     rest: other chances at the same score. Both are estimates.
     """
 
+    _plot: ClassVar[str] = "plotting.changes:plot_change"
+    _report: ClassVar[str] = "report.changed:write_change_report"
+
     after: Evaluation
     before: Evaluation
-    laws: Mapping[str, MetricDistribution]
+    distributions: Mapping[str, MetricDistribution]
     names: tuple[str, str] = ("after", "before")
     together: str = ""
     confidence_level: float = 0.9
@@ -114,43 +109,43 @@ class Change(Mapping[str, MetricDistribution]):
     of_groups: OfGroups | None = None
 
     def __getitem__(self, name: str) -> MetricDistribution:
-        return self.laws[name_in(self.laws, name)]
+        return self.distributions[name_in(self.distributions, name)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.laws)
+        return iter(self.distributions)
 
     def __len__(self) -> int:
-        return len(self.laws)
+        return len(self.distributions)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.laws
+        return name in self.distributions
 
     @property
     def scope(self) -> str:
         """What it is about: the "rows" of both evaluations, or the "population" that each came from."""
         return self.after.scope
 
-    def fell(self, metric: str, by: float = 0.0) -> float:
+    def probability_decreased(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric fell, by more than `by`? NaN where it is never defined.
 
         Literally: a loss that fell got better; `worse` knows which way is which.
         """
         return chance_below(self[metric], -check_amount(by))
 
-    def rose(self, metric: str, by: float = 0.0) -> float:
+    def probability_increased(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric rose, by more than `by`? NaN where it is never defined."""
         return chance_above(self[metric], check_amount(by))
 
-    def worse(self, metric: str, by: float = 0.0) -> float:
+    def probability_worse(self, metric: str, by: float = 0.0) -> float:
         """How likely is it that a metric got worse, by more than `by`: fell, or rose where lower is better?
 
         A metric of which neither is better cannot get worse: that is an error.
         """
-        metric = name_in(self.laws, metric)
+        metric = name_in(self.distributions, metric)
         better = self.metrics[metric].better
         if better == "neither":
             raise InputError(f"metric: {metric!r} has no better side and cannot get worse. Use fell() or rose().")
-        return self.rose(metric, by) if better == "lower" else self.fell(metric, by)
+        return self.probability_increased(metric, by) if better == "lower" else self.probability_decreased(metric, by)
 
     @cached_property
     def _mix(self) -> dict[str, float]:
@@ -173,15 +168,15 @@ class Change(Mapping[str, MetricDistribution]):
         >>> p = np.concatenate([rng.random(5000), rng.beta(3, 3, 5000)])  # later rows are harder to tell
         >>> y = (rng.random(10_000) < p).astype(float)
         >>> may, june = (dm.evaluate(y[own], p[own], metrics="accuracy") for own in (slice(5000), slice(5000, None)))
-        >>> mix, rest = dm.change(june, may).split("accuracy")
+        >>> mix, rest = dm.compare_evaluations(june, may).split("accuracy")
         >>> round(mix, 2), round(rest, 2)
         (-0.1, 0.0)
         """
-        metric = name_in(self.laws, metric)
-        law = self.laws[metric]
-        if metric not in self._mix or not np.isfinite(law.mean()):
+        metric = name_in(self.distributions, metric)
+        distribution = self.distributions[metric]
+        if metric not in self._mix or not np.isfinite(distribution.mean()):
             return None
-        return Split(self._mix[metric], law.mean() - self._mix[metric])
+        return Split(self._mix[metric], distribution.mean() - self._mix[metric])
 
     def _mix_in_words(self) -> str:
         """How much of what is surest is the mix of rows."""
@@ -201,12 +196,12 @@ class Change(Mapping[str, MetricDistribution]):
 
     def sentence(self, metric: str) -> str:
         """What happened to a metric, in words."""
-        metric = name_in(self.laws, metric)
-        law = self.laws[metric]
+        metric = name_in(self.distributions, metric)
+        distribution = self.distributions[metric]
         means = self.before[metric].mean(), self.after[metric].mean()
         where = metric if self.scope == "rows" else f"{metric} in the population"
-        words = [moved_text(where, means, law, self.confidence_level)]
-        if np.isfinite(law.mean()):
+        words = [moved_text(where, means, distribution, self.confidence_level)]
+        if np.isfinite(distribution.mean()):
             words += [
                 zero_by_zero_text("it", {short(name): one[metric].undefined}, one.fills[metric], scope=self.scope)
                 for name, one in zip(self.names, self._both, strict=True)
@@ -217,7 +212,7 @@ class Change(Mapping[str, MetricDistribution]):
     def _both(self) -> tuple[Evaluation, Evaluation]:
         return self.after, self.before
 
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """What stands above the table: what is compared and assumed, and what is surest to have got worse, or moved."""
         sizes = [
             f"{short(name)} ({counted(one.data.n_rows, 'row')}, {one.data.n_missing:,} missing)"
@@ -230,10 +225,15 @@ class Change(Mapping[str, MetricDistribution]):
     def surest(self) -> str:
         """The metric that is surest to have got worse; where none is likely to, the surest to have moved."""
         judged = [name for name, metric in self.metrics.items() if metric.better != "neither"]
-        worst = max(judged, key=lambda name: np.nan_to_num(self.worse(name), nan=-1.0), default=None)
-        if worst is not None and self.worse(worst) > 0.5:
+        worst = max(judged, key=lambda name: np.nan_to_num(self.probability_worse(name), nan=-1.0), default=None)
+        if worst is not None and self.probability_worse(worst) > 0.5:
             return worst
-        return max(self.laws, key=lambda name: np.nan_to_num(max(self.fell(name), self.rose(name)), nan=-1.0))
+        return max(
+            self.distributions,
+            key=lambda name: np.nan_to_num(
+                max(self.probability_decreased(name), self.probability_increased(name)), nan=-1.0
+            ),
+        )
 
     @cached_property
     def same_rows(self) -> str:
@@ -244,7 +244,7 @@ class Change(Mapping[str, MetricDistribution]):
         """What was warned of when the two were evaluated, a sentence each; `to_dict()` has all of it."""
         return warned_in_words(self.names, self._both)
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, what both share, what was warned of, and the mix."""
         what = "these rows" if self.scope == "rows" else "the populations that the rows came from"
         notes = [f"Intervals are for {what}. The two evaluations are taken to have no row in common."]
@@ -254,29 +254,29 @@ class Change(Mapping[str, MetricDistribution]):
         if cuts[0] != cuts[1]:
             said = ["as given" if cut is None else f"score >= {cut:g}" for cut in cuts]
             notes.append(f"Decisions differ: {said[0]} ({short(self.names[0])}), {said[1]} ({short(self.names[1])}).")
-        left = [name for one in self._both for name in one.laws if name not in self.laws]
+        left = [name for one in self._both for name in one.distributions if name not in self.distributions]
         if left:
             notes.append(f"In one of the two alone, and left out: {', '.join(dict.fromkeys(left))}.")
         return [*notes, *filter(None, [self.together, self._mix_in_words()])]
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, one row per metric."""
         after, before = map(short, self.names)
         header = ["", before, after, "change", f"{level_text(self.confidence_level)} interval", "P(fell)", "method"]
-        return header, [self._row(name) for name in self.laws]
+        return header, [self._row(name) for name in self.distributions]
 
     def _row(self, name: str) -> list[str]:
-        law = self.laws[name]
-        low, high = law.interval(self.confidence_level)
+        distribution = self.distributions[name]
+        low, high = distribution.interval(self.confidence_level)
         decimals = decimals_for(high - low)
         return [
             name,
             number_text(self.before[name].mean(), decimals),
             number_text(self.after[name].mean(), decimals),
-            number_text(amount(law.mean()), decimals),
+            number_text(amount(distribution.mean()), decimals),
             interval_text((low, high), decimals),
-            chance_text(self.fell(name)),
-            law.method,
+            chance_text(self.probability_decreased(name)),
+            distribution.method,
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,72 +290,27 @@ class Change(Mapping[str, MetricDistribution]):
             "assumption": {side: one.assumption for side, one in sides},
             "confidence_level": self.confidence_level,
             "warnings": {side: [warned._asdict() for warned in one.warnings] for side, one in sides},
-            "notes": self.notes(),
+            "notes": self._notes(),
             "metrics": {
                 name: {
                     "better": self.metrics[name].better,
                     "before": finite(self.before[name].mean()),
                     "after": finite(self.after[name].mean()),
-                    "fell": finite(self.fell(name)),
-                    "rose": finite(self.rose(name)),
+                    "fell": finite(self.probability_decreased(name)),
+                    "rose": finite(self.probability_increased(name)),
                     "mix": None if (split := self.split(name)) is None else finite(split.mix),
                     "rest": None if split is None else finite(split.rest),
-                    **law.to_dict(self.confidence_level),
+                    **distribution.to_dict(self.confidence_level),
                 }
-                for name, law in self.laws.items()
+                for name, distribution in self.distributions.items()
             },
         }
 
-    def records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """One flat record per metric, with its name and what it is about: the rows of `to_frame`."""
         return [{"metric": name, "scope": self.scope, **entry} for name, entry in self.to_dict()["metrics"].items()]
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
-        rows = self.records()
-        return frames.to_native_frame({key: [row[key] for row in rows] for key in rows[0]}, backend)
-
-    def plot(self, metric: str | None = None, ax: "Axes | None" = None) -> "Axes":
-        """The law of a difference with zero marked (`plotting.plot_change`); needs matplotlib. Returns the Axes."""
-        from darkmetrics.plotting.changes import plot_change
-
-        return plot_change(self, metric, ax=ax)
-
-    @overload
-    def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...
-    @overload
-    def report(self, path: PathLike, **about: Unpack[PageSettings]) -> Path: ...
-    def report(self, path: PathLike | None = None, **about: Unpack[PageSettings]) -> "Path | ReportPage":
-        """Writes one HTML page with what moved, both sets side by side and the laws of change; returns its path.
-
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
-        the page is returned, and a notebook shows it.
-
-        Parameters
-        ----------
-        path : str or path, optional
-            The file to write, which ends in .html; one that exists is replaced.
-        about
-            As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for an
-            audit file by name) and `date`.
-
-        Examples
-        --------
-        >>> import darkmetrics as dm
-        >>> may = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.5], metrics="accuracy")
-        >>> june = dm.evaluate([1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], label_model=[0.5], metrics="accuracy")
-        >>> dm.change(june, may, names=("June", "May")).report()
-        <ReportPage 'Did it get worse from May to June?': a notebook shows it, report("report.html") writes it>
-        """
-        from darkmetrics.report.changed import write_change_report
-
-        return write_change_report(self, path, **about)
-
     def __repr__(self) -> str:
-        return f"<Change from {short(self.names[1])} to {short(self.names[0])}: {', '.join(self.laws)}>"
-
-    def __str__(self) -> str:
-        return "\n".join([*self.words(), "", *text_table(*self.table()), "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"
+        return (
+            f"<EvaluationChange from {short(self.names[1])} to {short(self.names[0])}: {', '.join(self.distributions)}>"
+        )

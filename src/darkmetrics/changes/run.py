@@ -2,28 +2,29 @@
 
 from typing import Any
 
-from darkmetrics.changes.result import Change
+from darkmetrics.calls import suggest_call
+from darkmetrics.changes.result import EvaluationChange
 from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, says_where
+from darkmetrics.exceptions import InputError
 
 
-@says_where("change takes two results of evaluate, in which all is settled.")
-def change(
+@suggest_call("change takes two results of evaluate, in which all is settled.")
+def compare_evaluations(
     after: Evaluation,
     before: Evaluation,
     *,
     names: tuple[str, str] = ("after", "before"),
     confidence_level: float | None = None,
-) -> Change:
+) -> EvaluationChange:
     """Did it get worse? The law of each metric's difference between two evaluations of different rows.
 
     June against May, one segment against another, a new version on new rows against the old one on old rows. The
     answer is about these rows: how far the metrics differ on them, once all their labels were known; where both were
     evaluated with scope="population", about the populations that the rows came from. What is open about
     the labels of both is counted once where it is one and the same: the reason why labels are missing where none was
-    stated, delays that `evaluate_by` has learnt from both, reference rows that both have learnt from.
+    stated, delays that `evaluate_by` has learned from both, reference rows that both have learned from.
 
     Two models on the same rows are another question, because they share their missing labels. Customers of `groups=`
     that have rows in both are taken as unrelated: each set learns about them from its own rows.
@@ -40,8 +41,9 @@ def change(
 
     Returns
     -------
-    Change
-        A mapping from metric to the `MetricDistribution` of the difference, after less before; `fell`, `rose` and
+    EvaluationChange
+        A mapping from metric to the `MetricDistribution` of the difference, after less before; `probability_decreased`,
+        `probability_increased` and
         `worse` have its chances.
 
     Notes
@@ -54,10 +56,18 @@ def change(
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> may = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.5], metrics="accuracy")
-    >>> june = dm.evaluate([1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], label_model=[0.5], metrics="accuracy")
-    >>> found = dm.change(june, may)
-    >>> found["accuracy"].mean(), found.fell("accuracy"), found.fell("accuracy", by=0.25)
+    >>> may = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.5]), metrics="accuracy"
+    ... )
+    >>> june = dm.evaluate(
+    ...     [1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], missingness=dm.missing.Fixed([0.5]), metrics="accuracy"
+    ... )
+    >>> found = dm.compare_evaluations(june, may)
+    >>> (
+    ...     found["accuracy"].mean(),
+    ...     found.probability_decreased("accuracy"),
+    ...     found.probability_decreased("accuracy", by=0.25),
+    ... )
     (-0.25, 0.75, 0.25)
     """
     for argument, given in (("after", after), ("before", before)):
@@ -78,7 +88,7 @@ def change(
             "same scope=."
         )
     level = after.confidence_level if confidence_level is None else check_level(confidence_level)
-    common = [name for name in after if name in before.laws]
+    common = [name for name in after if name in before.distributions]
     if not common:
         raise InputError(
             f"after: it has no metric in common with before ({', '.join(after)}; {', '.join(before)}). Evaluate both "
@@ -86,10 +96,10 @@ def change(
         )
     sets = SeveralSets([after, before])
     metrics = {name: after.metrics[name] for name in common}
-    return Change(
+    return EvaluationChange(
         after=after,
         before=before,
-        laws={name: sets.add_up(metric, (1.0, -1.0)) for name, metric in metrics.items()},
+        distributions={name: sets.add_up(metric, (1.0, -1.0)) for name, metric in metrics.items()},
         names=_two_names(names),
         together=sets.pairing.describe().replace("all of them at once", "both at once"),
         confidence_level=level,

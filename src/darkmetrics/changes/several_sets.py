@@ -60,10 +60,10 @@ class SeveralSets:
         """Return the distribution of a metric in a set; it is computed if it was not evaluated."""
         evaluation = self.evaluations[number]
         evaluated = evaluation if scope == "population" else evaluation.rows
-        distribution = evaluated.laws.get(metric.name)
+        distribution = evaluated.distributions.get(metric.name)
         if distribution is not None:
             return distribution
-        data, posterior = evaluation.nodes.without_strata(evaluation.data)
+        data, posterior = evaluation.posterior.without_strata(evaluation.data)
         functional = metric.bind(data, self.fills[number][metric.name])
         on_rows = next(evaluation.method.distributions([functional], posterior))
         return on_rows if scope == "rows" else Population(data, posterior).distribution(metric, on_rows)
@@ -79,7 +79,7 @@ class SeveralSets:
             [self._distribution(i, metric, scope) for i in range(len(self.evaluations)) for metric in metrics]
             for scope in ("rows", "population")
         )
-        is_given = [evaluation.nodes.given for evaluation in self.evaluations for _ in metrics]
+        is_given = [evaluation.posterior.given for evaluation in self.evaluations for _ in metrics]
         values = draw_in_population(
             drawn.values, on_rows, in_population, correlation=self._sampling_correlation(metrics), given=is_given
         )

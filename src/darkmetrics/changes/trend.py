@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from darkmetrics._text import prints_plainly
 from darkmetrics.changes.several_sets import SeveralSets
 from darkmetrics.changes.wording import (
     LIKELY,
@@ -20,17 +19,17 @@ from darkmetrics.changes.wording import (
 from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
-from darkmetrics.tables import chance_text, decimals_for, finite, html_lines, interval_text, level_text, number_text
+from darkmetrics.result import Result
+from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 SCHEMA = "darkmetrics.trend/1"
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Trend:
+class Trend(Result):
     """Is a metric falling? The law of the slope of a straight line through the periods, each counting once.
 
     The slope is that of least squares, per period, on the rows of these periods; that missing labels are not known is
@@ -68,16 +67,18 @@ class Trend:
     >>> import darkmetrics as dm
     >>> table = pd.DataFrame({"month": ["2026-04"] * 60 + ["2026-05"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
     >>> table["p"] = [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10
-    >>> result = dm.evaluate_by(table, "month", label="y", score="p", label_model="half", metrics="recall")
+    >>> result = dm.evaluate_by("y", "p", data=table, by="month", missingness=dm.missing.Fixed(0.5), metrics="recall")
     >>> found = result.trend("recall")
     >>> found
     <Trend of recall over 2 periods: -0.2863 per period>
-    >>> found.falling(by=0.2)
+    >>> found.probability_decreasing(by=0.2)
     1.0
     """
 
+    _plot: ClassVar[str] = "plotting.changes:plot_trend"
+
     metric: Metric
-    law: MetricDistribution
+    distribution: MetricDistribution
     periods: tuple[str, ...]
     places: tuple[float, ...]
     means: tuple[float, ...]
@@ -90,24 +91,24 @@ class Trend:
     confidence_level: float = 0.9
     scope: str = "rows"
 
-    def falling(self, by: float = 0.0) -> float:
+    def probability_decreasing(self, by: float = 0.0) -> float:
         """How likely is it that the metric falls, by more than `by` per period? NaN where it is never defined."""
-        return chance_below(self.law, -check_amount(by))
+        return chance_below(self.distribution, -check_amount(by))
 
-    def rising(self, by: float = 0.0) -> float:
+    def probability_increasing(self, by: float = 0.0) -> float:
         """How likely is it that the metric rises, by more than `by` per period? NaN where it is never defined."""
-        return chance_above(self.law, check_amount(by))
+        return chance_above(self.distribution, check_amount(by))
 
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """The slope in a sentence, and what it rests on."""
-        name, law = self.metric.name, self.law
+        name, distribution = self.metric.name, self.distribution
         number = f"{len(self.periods):,} {self.unit}s, {self.periods[0]} to {self.periods[-1]}"
-        if np.isnan(law.mean()):
+        if np.isnan(distribution.mean()):
             return [f"{name} is undefined (0/0) in one of {number}, and so is its trend."]
-        low, high = law.interval(self.confidence_level)
+        low, high = distribution.interval(self.confidence_level)
         decimals = decimals_for(high - low) + 1
         level = level_text(self.confidence_level)
-        falling, rising = self.falling(), self.rising()
+        falling, rising = self.probability_decreasing(), self.probability_increasing()
         down = falling >= rising
         verb, chance = ("falls", "falling") if down else ("rises", "rising")
         if low == high:
@@ -118,7 +119,7 @@ class Trend:
             if not is_sure(max(falling, rising), near):
                 verb = "seems to fall" if down else "seems to rise"
             said = (
-                f"{name} {verb} by {number_text(abs(law.mean()), decimals)} per {self.unit} ({level}: "
+                f"{name} {verb} by {number_text(abs(distribution.mean()), decimals)} per {self.unit} ({level}: "
                 f"{interval_text((near, far), decimals)}) over {number}."
             )
         else:
@@ -141,10 +142,10 @@ class Trend:
             "better": self.metric.better,
             "unit": self.unit,
             "scope": self.scope,
-            "falling": finite(self.falling()),
-            "rising": finite(self.rising()),
-            **self.law.to_dict(self.confidence_level),
-            "notes": self.words()[1:],
+            "falling": finite(self.probability_decreasing()),
+            "rising": finite(self.probability_increasing()),
+            **self.distribution.to_dict(self.confidence_level),
+            "notes": self._words()[1:],
             "left_out": list(self.left_out),
             "periods": [
                 {"period": period, "place": place, "mean": finite(mean), "low": finite(low), "high": finite(high)}
@@ -154,21 +155,9 @@ class Trend:
             ],
         }
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """The metric over the periods with the line through them (`plotting.plot_trend`). Returns the Axes."""
-        from darkmetrics.plotting.changes import plot_trend
-
-        return plot_trend(self, ax=ax)
-
     def __repr__(self) -> str:
-        slope = number_text(self.law.mean(), 4)
+        slope = number_text(self.distribution.mean(), 4)
         return f"<Trend of {self.metric.name} over {len(self.periods):,} {self.unit}s: {slope} per {self.unit}>"
-
-    def __str__(self) -> str:
-        return "\n".join(self.words())
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}</div>"
 
 
 def trend_over(
@@ -186,7 +175,7 @@ def trend_over(
     factors = distance / float(distance @ distance)
     return Trend(
         metric=record,
-        law=sets.add_up(record, factors.tolist()),
+        distribution=sets.add_up(record, factors.tolist()),
         periods=tuple(periods),
         places=tuple(map(float, places)),
         means=tuple(one[metric].mean() for one in evaluations),

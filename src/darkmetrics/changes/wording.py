@@ -32,19 +32,19 @@ def check_amount(by: Any, name: str = "by", what: str = "how far the metric move
     return float(by)
 
 
-def chance_below(law: MetricDistribution, t: float) -> float:
+def chance_below(distribution: MetricDistribution, t: float) -> float:
     """P(X < t); NaN where the law has no value."""
-    return _uncertain(law, t, mass_below(law, t))  # rounding must leave it a probability
+    return _uncertain(distribution, t, mass_below(distribution, t))  # rounding must leave it a probability
 
 
-def chance_above(law: MetricDistribution, t: float) -> float:
+def chance_above(distribution: MetricDistribution, t: float) -> float:
     """P(X > t); NaN where the law has no value."""
-    return _uncertain(law, t, float(law.sf(t)))
+    return _uncertain(distribution, t, float(distribution.sf(t)))
 
 
-def _uncertain(law: MetricDistribution, t: float, chance: float) -> float:
+def _uncertain(distribution: MetricDistribution, t: float, chance: float) -> float:
     """A probability; one that is not known to the last digit is 0 or 1 only where no labeling says otherwise."""
-    open_ = law.method != "exact" and law.bounds.low < t < law.bounds.high
+    open_ = distribution.method != "exact" and distribution.bounds.low < t < distribution.bounds.high
     rounding = _ROUNDING if open_ else 0.0
     return chance if math.isnan(chance) else min(1.0 - rounding, max(rounding, chance))
 
@@ -80,15 +80,15 @@ def names_text(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution, level: float) -> str:
+def moved_text(metric: str, means: tuple[float, float], distribution: MetricDistribution, level: float) -> str:
     """What happened to a metric from the first mean to the second, given the law of their difference."""
-    if math.isnan(law.mean()):
+    if math.isnan(distribution.mean()):
         where = "both" if all(map(math.isnan, means)) else "one of the two"
         return f"{metric} is undefined (0/0) in {where}, and so is its change."
-    low, high = law.interval(level)
+    low, high = distribution.interval(level)
     decimals = decimals_for(high - low)
     first, second = (number_text(mean, decimals) for mean in means)
-    fell, rose = chance_below(law, 0.0), chance_above(law, 0.0)
+    fell, rose = chance_below(distribution, 0.0), chance_above(distribution, 0.0)
     if low == high:
         if amount(low) == 0.0:
             return f"{metric} is {first} in both; every label that matters is known."
@@ -97,7 +97,7 @@ def moved_text(metric: str, means: tuple[float, float], law: MetricDistribution,
     down = fell >= rose
     verb = "fell" if down else "rose"
     near, far = (-high, -low) if down else (low, high)
-    size = number_text(abs(amount(law.mean())), decimals)
+    size = number_text(abs(amount(distribution.mean())), decimals)
     chance = chance_text(fell if down else rose)
     if max(fell, rose) >= LIKELY:
         inside = f"{number_text(near, decimals)} to {number_text(far, decimals)}"

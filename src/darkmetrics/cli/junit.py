@@ -1,4 +1,4 @@
-"""The checks of a result as JUnit XML, which pipelines show as tests."""
+"""Checks of a result as JUnit XML, which pipelines show as tests."""
 
 from xml.etree import ElementTree as ET
 
@@ -9,7 +9,7 @@ _SUITE = "darkmetrics"
 
 
 def as_junit(result: Result) -> str:
-    """One test case per check: a target that is missed has failed, one that cannot be judged is skipped."""
+    """Return one test case per check: a missed target has failed, one that cannot be judged is skipped."""
     counts = {
         "tests": len(result.checks),
         "failures": sum(check.passed is False for check in result.checks),
@@ -36,5 +36,5 @@ def _case(suite: ET.Element, check: Check) -> None:
 
 
 def _plain(text: str) -> str:
-    """The text without signs that XML has none for."""
+    """Return text without characters that XML does not have."""
     return visible(text, most=5000)

@@ -1,4 +1,4 @@
-"""Messages of the library in the words of the command line: columns and options instead of arguments."""
+"""Messages of the library with options for arguments and columns."""
 
 import ast
 import re
@@ -9,63 +9,47 @@ from contextlib import contextmanager
 from darkmetrics._text import printable
 from darkmetrics.exceptions import QUOTED, InputError
 
-# Columns by the argument that takes their values.
-_ROLES = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight"}
-# The option for each argument, where the two have different names.
-_OTHERS = {
-    "after": "FILE",
-    "age": "--scored-at",
-    "before": "BEFORE",
-    "decision": "--pred",
-    "false_discovery_rate": "--fdr",
-    "metric": "--best",
-    "n_jobs": "--jobs",
-    "probability": "--prob",
-    "rng": "--seed",
-    "scores": "--score",
-    "stratum": "--strata",
-    "targets": "--target",
-    **{argument: f"--{role}" for argument, role in _ROLES.items()},
-}
+# Arguments that name columns of rows, and fields of mechanisms that do, with their options.
+ROWS = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight", "clusters": "clusters"}
+COLUMNS = ROWS | {"probability": "prob"}
+COLUMNS |= {name: name for name in ("strata", "propensity", "scored_at", "labeled_at", "age")}
 _SAME = (
-    *("alpha", "arrival", "as_of", "buckets", "by", "confidence_level", "correction", "elapsed", "every", "groups"),
-    *("known", "label", "label_model", "labelled_at", "last", "maturity", "method", "min_labels", "missing_label"),
-    *("missingness", "pos_label", "propensity", "reference", "risk", "scope", "score", "scored_at", "since"),
-    *("strata", "threshold", "thresholds", "time", "weight", "zero_division"),
+    *("alpha", "arrival", "as_of", "by", "calibrator", "confidence_level", "correction", "elapsed", "known_alerts"),
+    *("last_periods", "maturity", "method", "min_labels", "missing_label", "missingness", "period", "pos_label"),
+    *("reference", "reviewed", "risk", "scope", "score_bins", "since", "threshold", "thresholds", "time"),
+    "zero_division",
 )
-_OPTIONS = _OTHERS | {argument: f"--{argument.replace('_', '-')}" for argument in _SAME}
-# What the library says in Python alone. A test holds that it does.
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME}
+_OPTIONS |= {argument: f"--{option.replace('_', '-')}" for argument, option in COLUMNS.items()}
+# Arguments with options of another name.
+_OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr", "metric": "--best"}
+_OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
+# Code that no single option replaces.
 PHRASES = {
-    "Give age= to evaluate or when building the EvaluationSet, or scored_at= and as_of= for a table.": (
-        "Give --scored-at and --as-of."
-    ),
-    "Give it to the label model itself, such as label_models.Calibrated(reference=(labels, scores)), "
-    "or leave label_model out": "Leave one out",
+    "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
+    "as_of=...) for a table.": "Pass --scored-at and --as-of.",
     "; if it is the same, and not that of probabilities, say so: "
-    "label_models.Selection((labels, scores), calibrator='platt')": "",
-    "; or state the share of positives, such as label_models.Tilted('calibrated', prevalence=0.1)": "",
-    "label_models.Prevalence(0.1)": "--label-model 0.1",
+    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
+    "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
+    ", or pass an object of dm.missing": "",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
-    "Give what evaluate_by returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
-    "no result of evaluate_by": "no result of this command",
-    "reference=(labels, scores)": "--reference with a file",
-    "Give one per row, or one per missing row.": "Give one per row.",
-    "label_model=y_score": "--prob with the score column",
-    "; see to_frame().": "; --format csv has them.",
+    "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
+    "no result of .alerts()": "no result of this command",
+    "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
+    "pass dm.missing.Reference, Delayed or Propensity": "pass --reference, --scored-at or --propensity",
+    "; see .grouped.": "; --format csv has them.",
     "list_metrics() shows": "`darkmetrics metrics` shows",
     "See .diagnosis.": "`darkmetrics diagnose` says more.",
-    "y_pred already": "--pred already",
-    "decision already": "--pred already",
-    "label_model already gives": "--prob already gives",
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
     ": groups[key].notes.": "; --format json has the notes.",
 }
-# Quotes come first, so that nothing inside them is found. Then a setting as code, `name='value'` or two values with
+# Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
 # "or" between them; last a name that has an underscore, which no plain word has.
 _NAMES = "|".join(_OPTIONS)
 _PYTHON = re.compile(
     rf"{QUOTED}|(?P<phrase>{'|'.join(map(re.escape, PHRASES))})"
     rf"|\b(?P<name>{_NAMES})=(?P<value>\[(?:{QUOTED}|[-\w., ])+\]|{QUOTED}(?: or (?:(?P=name)=)?'\w+')?|-?\w[\w.]*)?"
+    rf"|(?:dm\.)?missing\.Fixed\((?P<fixed>[^()]*)\)"
     rf"|(?<![-\w])(?P<word>{'|'.join(name for name in _OPTIONS if '_' in name)})\b"
 )
 
@@ -76,7 +60,7 @@ class WordedError(InputError):
 
 @contextmanager
 def worded() -> Iterator[None]:
-    """Errors about files and columns, which are said in the user's own words and stay as they are."""
+    """Leave errors about files and columns as they are: they have the user's own words."""
     try:
         yield
     except WordedError:
@@ -86,42 +70,46 @@ def worded() -> Iterator[None]:
 
 
 def for_the_command_line(
-    said: InputError | str, names: Mapping[str, str] | None = None, metrics: str = "--metric"
+    message: InputError | str, names: Mapping[str, str] | None = None, metrics: str = "--metric"
 ) -> str:
-    """The message with options for arguments and, where `names` has them (by role), columns.
+    """Return a message with options for arguments and, where `names` has them (by option), columns.
 
-    `metrics` is the option that the metrics came from. What stands in quotes is left as it is.
+    `metrics` is the option that the metrics came from. Text in quotes stays as it is.
     """
     names = names or {}
-    error = said if isinstance(said, InputError) else InputError(said)
-    columns = {role: f"column {name!r} (--{role})" for role, name in names.items()}
-    called = {argument: columns[role] for argument, role in _ROLES.items() if role in names}
-    options = _OPTIONS | called
+    error = message if isinstance(message, InputError) else InputError(message)
+    columns = {
+        argument: f"column {names[option]!r} (--{option.replace('_', '-')})"
+        for argument, option in COLUMNS.items()
+        if option in names
+    }
+    options = _OPTIONS | {argument: column for argument, column in columns.items() if argument in ROWS}
 
-    def in_options(found: re.Match[str]) -> str:
-        if found["phrase"] is not None:
-            return PHRASES[found["phrase"]]
-        if found["word"] is not None:
-            return options[found["word"]]
-        if found["name"] is None:
-            return found[0]
-        if (found["value"] or "").startswith("["):  # several are given by naming the option again
-            each = [one[0] for one in re.finditer(rf"{QUOTED}|[-\w.]+", found["value"])]
-            texts = [str(ast.literal_eval(one)) if one[0] in "'\"" else one for one in each]
-            return " ".join(f"{_OPTIONS[found['name']]} {shlex.quote(text)}" for text in texts)
-        # In code a text has quotes, on the command line it need not.
-        values = (found["value"] or "").replace(f"{found['name']}=", "").split(" or ")
-        return " ".join(filter(None, [_OPTIONS[found["name"]], " or ".join(value.strip("'\"") for value in values)]))
+    def as_option(match: re.Match[str]) -> str:
+        if match["phrase"] is not None:
+            return PHRASES[match["phrase"]]
+        if match["fixed"] is not None:
+            return f"--prob {'with the score column' if match['fixed'] == 'y_score' else match['fixed']}"
+        if match["word"] is not None:
+            return options[match["word"]]
+        if match["name"] is None:
+            return match[0]
+        option, value = _OPTIONS[match["name"]], match["value"] or ""
+        if value.startswith("["):  # the option is repeated
+            items = [item[0] for item in re.finditer(rf"{QUOTED}|[-\w.]+", value)]
+            texts = [str(ast.literal_eval(item)) if item[0] in "'\"" else item for item in items]
+            return " ".join(f"{option} {shlex.quote(text)}" for text in texts)
+        values = value.replace(f"{match['name']}=", "").split(" or ")
+        return " ".join(filter(None, [option, " or ".join(text.strip("'\"") for text in values)]))
 
-    head = (options | {"metrics": metrics}).get(error.argument, error.argument)
-    part, is_column, name = error.argument.partition(" column ")
-    if is_column and part in _OPTIONS:
-        head = f"column {name} ({_OPTIONS[part]})"
-    elif error.argument == "label_model":
-        head = columns.get("prob", head)
-    return head + _PYTHON.sub(in_options, error.args[0][len(error.argument) :])
+    argument, is_column, name = error.argument.partition(" column ")
+    if is_column and argument in _OPTIONS:
+        head = f"column {name} ({_OPTIONS[argument]})"
+    else:
+        head = (options | columns | {"metrics": metrics}).get(error.argument, error.argument)
+    return head + _PYTHON.sub(as_option, error.args[0][len(error.argument) :])
 
 
 def one_line(text: str) -> str:
-    """The text on one line, with signs that steer a terminal written out."""
+    """Return text on one line, with signs that steer a terminal written out."""
     return printable(" ".join(text.split()))

@@ -1,112 +1,103 @@
-"""The options of the commands, in groups that several commands share."""
+"""The options of the commands, in groups that several commands share; a field has the name of the Python argument."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 
-from darkmetrics._vocabulary import MECHANISMS, METHODS, PLAIN_MODELS
+from darkmetrics._text import number_from, whole_number_from
+from darkmetrics._vocabulary import CALIBRATORS, MECHANISMS, METHODS, SCOPES
 from darkmetrics.cli.messages import WordedError
 from darkmetrics.files import FORMATS
 
-
-class OutputFormat(StrEnum):
-    """How a result is written."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-
-
-class CheckedFormat(StrEnum):
-    """How a result is written that numbers may be watched of, and that may fail."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    prometheus = "prometheus"
-    junit = "junit"
-
+_FORMATS = ("table", "json", "csv", "markdown")
+OutputFormat = StrEnum("OutputFormat", _FORMATS)  # type: ignore[misc]  # the members are those of one list
+# Formats of results with numbers to watch and with checks that may fail.
+CheckedFormat = StrEnum("CheckedFormat", (*_FORMATS, "prometheus", "junit"))  # type: ignore[misc]
+InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]
 
 _FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
 _FORMAT_OF_SUFFIX |= {".prom": "prometheus", ".xml": "junit"}
-# What a file of such a name is not, whatever a command writes.
+# Files that no format writes.
 _OTHER_FILES = (".htm", ".html", ".pdf", ".xls", ".xlsx", ".parquet", ".yaml", ".yml")
-InputFormat = StrEnum("InputFormat", list(FORMATS))  # type: ignore[misc]  # the members are those of one list
 
-COLUMNS, OUTPUT = "Columns and labels", "Output"
-ASSUMED = "What is assumed, and how it is computed"
-LATE = "Labels that come with time"
-
-# What every command that reads rows is told of them.
-WeightColumn = Annotated[
-    str | None, typer.Option(metavar="COL", help="Column of row weights.", rich_help_panel=COLUMNS)
-]
-PositiveLabel = Annotated[
-    str, typer.Option(metavar="VALUE", help="The label that counts as positive.", rich_help_panel=COLUMNS)
-]
-_ALSO_MISSING = "A label that also means missing, such as -1; again for more."
-MissingLabel = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_ALSO_MISSING, rich_help_panel=COLUMNS)]
-_FORMAT = "Format of FILE, if its name does not say it."
-FormatOfFile = Annotated[
-    InputFormat | None, typer.Option(metavar="|".join(FORMATS), help=_FORMAT, rich_help_panel=COLUMNS)
-]
+FILES, DATA, MISSINGNESS, DELAYS = "Files", "Data", "Missingness", "Delayed labels"
+ESTIMATION, TARGETS, THRESHOLDS = "Estimation", "Targets", "Thresholds"
+GROUPS, ALERTS, OUTPUT = "Groups", "Alerts", "Output"
 
 
 def either(words: Iterable[str]) -> str:
-    """Words to choose among, in a sentence."""
+    """Return words to choose among, for a sentence."""
     *others, last = words
     return f"{', '.join(others)} or {last}"
 
 
-def completing(*choices: str) -> Callable[[str], list[str]]:
-    """What a shell offers when the tab key is pressed: those of a few words that fit."""
-
-    def matching(incomplete: str) -> list[str]:
-        return [choice for choice in choices if choice.startswith(incomplete)]
-
-    return matching
+def complete(*choices: str) -> Callable[[str], list[str]]:
+    """Return what offers choices when a shell completes a value."""
+    return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
 
 def _metric_names(incomplete: str) -> list[str]:
     import darkmetrics as dm
 
-    return completing(*dm.list_metrics())(incomplete)
+    return complete(*dm.list_metrics())(incomplete)
+
+
+def option(
+    panel: str, metavar: str | None, text: str, *names: str, choices: Iterable[str] = (), **settings: Any
+) -> Any:
+    """Return an option of a panel of the help; a shell completes its choices."""
+    if choices:
+        settings["autocompletion"] = complete(*choices)
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **settings)
+
+
+def number(panel: str, metavar: str, text: str, *, whole: bool = False, low: float = -inf, high: float = inf) -> Any:
+    """Return an option for a number by the library's rule of what a number is: click also accepts 1_000."""
+    read: Callable[[str], float | None] = whole_number_from if whole else number_from
+
+    def parse(value: Any) -> Any:
+        parsed: Any = read(value) if isinstance(value, str) else value
+        if parsed is None:
+            raise typer.BadParameter(f"{value!r} is not a {'whole ' * whole}number.")
+        if (low, high) != (-inf, inf) and not low <= parsed <= high:  # refuses NaN too
+            rule = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
+            raise typer.BadParameter(f"{value} is not {rule}.")
+        return parsed
+
+    return option(panel, metavar, text, parser=parse)
+
+
+def argument(metavar: str, text: str) -> Any:
+    """Return a required argument."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False, rich_help_panel=FILES)
+
+
+FILES_HELP = "CSV, JSON lines, Parquet or Arrow; - for standard input. Files, folders and patterns may be mixed."
+
+WeightColumn = Annotated[str | None, option(DATA, "COL", "Column of row weights.")]
+PositiveLabel = Annotated[str, option(DATA, "VALUE", "Label that counts as positive.")]
+MissingLabel = Annotated[list[str] | None, option(DATA, "VALUE", "Label that also means missing. Repeatable.")]
+FormatOfFile = Annotated[InputFormat | None, option(DATA, "FORMAT", f"Format of FILE: {either(FORMATS)}.")]
+ReferenceFile = Annotated[
+    str | None, option(MISSINGNESS, "FILE", "Fully labeled rows with the same columns, such as an earlier test set.")
+]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Where the rows are, and what their columns mean."""
+    """Rows and their columns."""
 
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. A folder or a pattern "
-            "such as '*.parquet' stands for many files.",
-            show_default=False,
-        ),
-    ]
+    file: Annotated[list[str], argument("FILE", FILES_HELP)]
     label: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column of the labels; empty, null, NaN or NA where missing. Guessed if just one name is likely.",
-            rich_help_panel=COLUMNS,
-        ),
+        str | None, option(DATA, "COL", "Column of labels; empty or null if missing. Guessed if not passed.")
     ] = None
     score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column of the scores; higher means more likely positive. Guessed in the same way.",
-            rich_help_panel=COLUMNS,
-        ),
+        str | None, option(DATA, "COL", "Column of scores; higher means more likely positive. Guessed if not passed.")
     ] = None
     weight: WeightColumn = None
     pos_label: PositiveLabel = "1"
@@ -116,287 +107,167 @@ class DataOptions:
 
 @dataclass(frozen=True)
 class ThresholdOption:
-    """The score from which on rows are decided positive."""
+    """The threshold of predictions."""
 
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            metavar="T", help="Decided positive from this score on; 0.5 unless given.", rich_help_panel=COLUMNS
-        ),
-    ] = None
+    threshold: Annotated[float | None, number(DATA, "T", "Predict positive at or above this score. [default: 0.5]")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
-class DecisionOptions(ThresholdOption):
-    """Which rows are decided positive."""
+class PredictionOptions(ThresholdOption):
+    """Predictions by a threshold or in a column."""
 
-    pred: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Column of decisions that do not follow from a threshold.", rich_help_panel=COLUMNS
-        ),
+    pred: Annotated[str | None, option(DATA, "COL", "Column of predictions, without a threshold.")] = None
+
+
+@dataclass(frozen=True)
+class ClustersOption:
+    """Clusters of rows."""
+
+    clusters: Annotated[
+        str | None, option(DATA, "COL", "Column of cluster IDs, such as customer: their labels may be correlated.")
     ] = None
 
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """What is asked."""
+    """Metrics."""
 
     metric: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            ESTIMATION,
+            "NAME",
+            "Metric, such as recall or 'fbeta(2)', or all. Repeatable; see darkmetrics metrics.",
             "--metric",
             "-m",
-            metavar="NAME",
-            help="A metric, such as recall or 'fbeta(2)'; again for more. The metrics command lists them; all "
-            "stands for those that need no parameter.",
             autocompletion=_metric_names,
         ),
     ] = None
 
 
 @dataclass(frozen=True)
-class ZeroDivisionOption:
-    """What a 0/0 counts as."""
-
-    zero_division: Annotated[
-        str,
-        typer.Option(
-            metavar="warn|0|1|nan",
-            help="What a metric that is 0/0 counts as; warn takes scikit-learn's value and says so.",
-            autocompletion=completing("warn", "0", "1", "nan"),
-            rich_help_panel=ASSUMED,
-        ),
-    ] = "warn"
-
-
-@dataclass(frozen=True)
-class ReferenceOption:
-    """Reference rows."""
-
-    reference: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Fully labelled rows with the same columns, such as the test set of the model.",
-            rich_help_panel=ASSUMED,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What is assumed about the missing labels, and how the laws are found."""
+class MechanismOptions:
+    """Why labels are missing, for rows that are told apart by scores alone."""
 
     missingness: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHY",
-            help=f"Why labels are missing: {either(MECHANISMS)}.",
-            autocompletion=completing(*MECHANISMS),
-            rich_help_panel=ASSUMED,
-        ),
+        str | None, option(MISSINGNESS, "WORD", f"Why labels are missing: {either(MECHANISMS)}.", choices=MECHANISMS)
     ] = None
-    label_model: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="auto, calibrated, label_shift, selection, late, half, prevalence, or one probability for all missing "
-            "rows.",
-            autocompletion=completing(*PLAIN_MODELS),
-            rich_help_panel=ASSUMED,
-        ),
-    ] = "auto"
+    reference: ReferenceFile = None
     prob: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL", help="Column of your own probabilities of the missing labels.", rich_help_panel=ASSUMED
-        ),
+        option(MISSINGNESS, "COL|P", "Probabilities of the missing labels: a column, or one number for all."),
     ] = None
-    propensity: Annotated[
+    calibrator: Annotated[
         str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column with the chance of each row to get its label: of a policy, a sampling design or overrides.",
-            rich_help_panel=ASSUMED,
-        ),
+        option(MISSINGNESS, "NAME", f"Curve from scores to probabilities: {either(CALIBRATORS)}.", choices=CALIBRATORS),
     ] = None
-    strata: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column with whole numbers for rows of one kind, within which label models fit.",
-            rich_help_panel=ASSUMED,
-        ),
-    ] = None
-    method: Annotated[
-        str,
-        typer.Option(
-            metavar="METHOD",
-            help="auto (exact where possible), exact, gaussian or monte_carlo.",
-            autocompletion=completing(*METHODS),
-            rich_help_panel=ASSUMED,
-        ),
-    ] = "auto"
-    confidence_level: Annotated[
-        float, typer.Option(metavar="P", help="Probability that an interval holds.", rich_help_panel=ASSUMED)
-    ] = 0.9
 
 
 @dataclass(frozen=True)
-class LateOptions:
-    """When rows were scored and when their labels came."""
+class DelayOptions:
+    """Labels that arrive with a delay."""
 
-    scored_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column of dates or times when rows were scored: labels come with time, and ages tell which are to "
-            "come. Needs --as-of.",
-            rich_help_panel=LATE,
-        ),
-    ] = None
-    labelled_at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Column of the times when labels came; empty without a label.", rich_help_panel=LATE
-        ),
-    ] = None
+    scored_at: Annotated[str | None, option(DELAYS, "COL", "Column of times at which rows were scored.")] = None
+    labeled_at: Annotated[str | None, option(DELAYS, "COL", "Column of times at which labels arrived.")] = None
     as_of: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE",
-            help="With --scored-at: the day (2026-03-09) or time that ages are counted up to. Rows scored later are "
-            "left out, and labels that came later hidden (by --labelled-at).",
-            rich_help_panel=LATE,
-        ),
+        str | None, option(DELAYS, "DATE", "Day (2026-03-09) or time of the data; later rows and labels are hidden.")
     ] = None
     maturity: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS",
-            help="Only positives arrive: rows of that age without a label are negative, younger ones unknown.",
-            rich_help_panel=LATE,
-        ),
+        float | None, number(DELAYS, "DAYS", "Only positives arrive: older rows without a label are negative.")
+    ] = None
+    reviewed: Annotated[
+        str | None, option(DELAYS, "WHO", "Rows that are reviewed: all or by_score.", choices=("all", "by_score"))
     ] = None
 
 
 @dataclass(frozen=True)
-class TargetOption:
-    """What is to be reached."""
+class MissingnessOptions(DelayOptions, MechanismOptions):
+    """Why labels are missing: the fields of the mechanisms in `dm.missing`."""
 
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="METRIC=VALUE",
-            help="A value that a metric shall reach, or not exceed if lower is better; again for more.",
-        ),
+    strata: Annotated[
+        str | None, option(MISSINGNESS, "COL", "Column of segments (whole numbers) with a level of their own.")
     ] = None
-
-
-@dataclass(frozen=True)
-class TargetOptions(TargetOption):
-    """What must hold for exit code 0."""
-
-    confidence: Annotated[
-        float,
-        typer.Option(
-            "--confidence",
-            metavar="P",
-            min=0.0,
-            max=1.0,
-            help="Exit with 1 when a target is met with a smaller probability. 0.9: unless nearly sure that it is met; "
-            "0.1: only when nearly sure that it is missed.",
-        ),
-    ] = 0.9
+    propensity: Annotated[
+        str | None, option(MISSINGNESS, "COL", "Column with the known probability of each row to get its label.")
+    ] = None
 
 
 @dataclass(frozen=True)
 class ScopeOption:
-    """What intervals and targets are about."""
+    """Scope of the results."""
 
     scope: Annotated[
         str,
-        typer.Option(
-            metavar="rows|population",
-            help="Intervals and targets are about these rows, or about the population that they are a sample of.",
-            autocompletion=completing("rows", "population"),
-            rich_help_panel=ASSUMED,
-        ),
+        option(ESTIMATION, "SCOPE", "Results are for these rows, or for their population.", choices=SCOPES),
     ] = "rows"
 
 
 @dataclass(frozen=True)
-class ClustersOption:
-    """Which rows share their fate."""
+class MethodOptions:
+    """How distributions are computed and printed."""
 
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL",
-            help="Column that says which rows share their fate, such as the customer: their labels may depend on each "
-            "other.",
-            rich_help_panel=ASSUMED,
-        ),
-    ] = None
+    method: Annotated[str, option(ESTIMATION, "METHOD", f"Computation: {either(METHODS)}.", choices=METHODS)] = "auto"
+    zero_division: Annotated[
+        str, option(ESTIMATION, "VALUE", "Value of 0/0: warn, 0, 1 or nan.", choices=("warn", "0", "1", "nan"))
+    ] = "warn"
+    confidence_level: Annotated[float, number(ESTIMATION, "P", "Probability of the intervals.")] = 0.9
 
 
 # Fields come in the order of the bases from the last to the first.
 @dataclass(frozen=True)
-class EstimateOptions(
-    ZeroDivisionOption, ReferenceOption, ModelOptions, LateOptions, ThresholdOption, MetricOptions, DataOptions
-):
-    """What an estimate of metrics takes."""
+class EstimateOptions(MethodOptions, MissingnessOptions, MetricOptions, ThresholdOption, DataOptions):
+    """Options of an estimate of metrics."""
 
 
 @dataclass(frozen=True)
-class EvaluationOptions(ClustersOption, ScopeOption, TargetOptions, DecisionOptions, EstimateOptions):
-    """What a whole evaluation takes: decisions of any kind, targets, and what they are about."""
+class EvaluationOptions(ScopeOption, ClustersOption, PredictionOptions, EstimateOptions):
+    """Options of an evaluation."""
+
+
+_SURE = "Required probability that a target is met; 0.1 fails only if it is almost surely missed."
+
+
+@dataclass(frozen=True)
+class TargetOption:
+    """Targets of metrics."""
+
+    target: Annotated[
+        list[str] | None,
+        option(TARGETS, "METRIC=VALUE", "Target: a minimum, or a maximum if lower is better. Repeatable."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class ConfidenceOption:
+    """How sure targets have to be met."""
+
+    confidence: Annotated[float, number(TARGETS, "P", _SURE, low=0.0, high=1.0)] = 0.9
 
 
 @dataclass(frozen=True)
 class CommonOptions:
-    """What every command takes."""
+    """Options of every command."""
 
     format: Annotated[
         OutputFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="|".join(OutputFormat),
-            help="How the result is written. By default the suffix of --output (.json, .csv, .md) says, else a table.",
-            rich_help_panel=OUTPUT,
-        ),
+        option(OUTPUT, "FORMAT", f"One of {either(_FORMATS)}; by default the suffix of --output.", "--format", "-f"),
     ] = None
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the result there instead of to standard output.",
-            rich_help_panel=OUTPUT,
-        ),
+        str | None, option(OUTPUT, "FILE", "Write the result to a file, not to standard output.", "--output", "-o")
     ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, help="Makes random draws, where there are any, repeatable.", rich_help_panel=OUTPUT
-        ),
-    ] = None
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show what is done, and the traceback of an error.", rich_help_panel=OUTPUT)
-    ] = False
+    seed: Annotated[int | None, number(OUTPUT, "N", "Make random draws repeatable.", whole=True, low=0)] = None
+    debug: Annotated[bool, option(OUTPUT, None, "Show the log, and the traceback of an error.", "--debug")] = False
 
     formats: ClassVar[type[StrEnum]] = OutputFormat
 
     def __post_init__(self) -> None:
-        _ = self.result_format  # a name that says another format is refused before the work
+        _ = self.result_format  # refuses a name of another format before the work
 
     @property
     def result_format(self) -> str:
-        """The format that is asked for, or that the name of the output says."""
+        """The format that was passed, or that the suffix of the output stands for."""
         if self.format or self.output is None:
             return self.format or "table"
         suffix = Path(self.output).suffix.lower()
@@ -405,24 +276,23 @@ class CommonOptions:
             page = " For a page there is the report command." if suffix in (".htm", ".html") else ""
             raise WordedError(
                 f"--output: {self.output} ends in {suffix}, which is not written here. Formats are "
-                f"{', '.join(self.formats)}: end it in that of one, or say --format.{page}"
+                f"{', '.join(self.formats)}: end it in that of one, or pass --format.{page}"
             )
         return meant
 
 
 @dataclass(frozen=True)
 class CheckedOptions(CommonOptions):
-    """What a command takes whose result has numbers to watch and checks that may fail."""
+    """Options of commands with numbers to watch and checks that may fail."""
 
     format: Annotated[
         CheckedFormat | None,
-        typer.Option(
+        option(
+            OUTPUT,
+            "FORMAT",
+            f"One of {either(CheckedFormat)}; by default the suffix of --output (.json, .prom, .xml, ...).",
             "--format",
             "-f",
-            metavar="|".join(CheckedFormat),
-            help="How the result is written. By default the suffix of --output (.json, .csv, .md, .prom, .xml) says, "
-            "else a table. prometheus: numbers for its textfile collector; junit: a test case per check.",
-            rich_help_panel=OUTPUT,
         ),
     ] = None  # type: ignore[assignment]  # more formats than the others have
     formats: ClassVar[type[StrEnum]] = CheckedFormat
@@ -430,39 +300,28 @@ class CheckedOptions(CommonOptions):
 
 @dataclass(frozen=True)
 class PageOptions(CommonOptions):
-    """What a command takes that writes a page to --output, and its result to standard output."""
+    """Options of commands that write a page to --output, and their result to standard output."""
 
     format: Annotated[
         OutputFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="|".join(OutputFormat),
-            help="How the result on standard output is written.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = OutputFormat.table
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Write the report there: .html, .md or .json.",
-            rich_help_panel=OUTPUT,
-        ),
+        option(OUTPUT, "FORMAT", f"Format on standard output: {either(_FORMATS)}.", "--format", "-f"),
     ] = None
+    output: Annotated[
+        str | None, option(OUTPUT, "FILE", "Write the report here: .html, .md or .json.", "--output", "-o")
+    ] = None
+
+    @property
+    def result_format(self) -> str:
+        """The format on standard output, whatever the report is."""
+        return self.format or "table"
+
+
+Title = Annotated[str | None, option(OUTPUT, "TEXT", "Heading of the report.")]
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """A page to be written besides the result."""
+    """An HTML report next to the result."""
 
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the --report.")] = None
-    report: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page as well: verdict, tables, pictures of each difference, what was assumed, in one .html.",
-        ),
-    ] = None
+    report: Annotated[str | None, option(OUTPUT, "FILE", "Also write an HTML report.")] = None
+    title: Title = None

@@ -1,4 +1,4 @@
-"""What a command says: results to standard output or a file, words to standard error, errors as one line."""
+"""Output of commands: results to standard output or a file, messages to standard error, errors as one line."""
 
 import contextlib
 import os
@@ -20,22 +20,22 @@ DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def publish(result: Result, format_: str, output: str | None) -> int:
-    """The result where it was asked for, and its words where it has none of them; the exit code.
+    """Write the result, and its words to standard error unless it has them; return the exit code.
 
-    A table and Markdown have them: what was assumed and how a target stands must not get lost in a pipe. Beside a
-    format for programs, or a file, they go to standard error.
+    A table and Markdown on standard output have assumptions, warnings and verdicts. Next to a format for programs, or a
+    file, these go to standard error.
     """
-    told = format_ in FOR_PEOPLE and output is None
-    if not told:
-        say("\n".join([*result.above, ""]) if result.above else "")
+    has_words = format_ in FOR_PEOPLE and output is None
+    if not has_words:
+        say("\n".join([*result.above, *result.warnings, ""]) if result.above else "")
     emit(rendered(result, format_, terminal_width() if output is None else WIDTH), output)
-    if not told:
+    if not has_words:
         say("\n".join(["", *result.below, *result.verdicts]) if result.below or result.verdicts else "")
     return TARGET_MISSED if result.missed else DONE
 
 
 def emit(text: str, output: str | None) -> None:
-    """The result where it was asked for."""
+    """Write text to a file, or to standard output."""
     if output is not None:
         write_output(output, text)
         return
@@ -47,7 +47,7 @@ def emit(text: str, output: str | None) -> None:
 
 
 def check_writable(output: str | None, *inputs: str | None, option: str = "--output") -> None:
-    """Refuse the path that an option names before the work and not after it; it must not be one of the input files."""
+    """Refuse, before the work, a path that cannot be written or that is one of the inputs."""
     if output is None:
         return
     if not output:
@@ -70,7 +70,7 @@ def check_writable(output: str | None, *inputs: str | None, option: str = "--out
 
 
 def _is_read(there: os.stat_result, given: str) -> bool:
-    """Whether an input, of which - is standard input, is this very file, under whatever name."""
+    """Return whether an input (- is standard input) is this file, under any name."""
     try:
         return os.path.samestat(there, os.fstat(sys.stdin.fileno()) if given == "-" else Path(given).stat())
     except (OSError, ValueError):  # not there, or not a file
@@ -78,7 +78,7 @@ def _is_read(there: os.stat_result, given: str) -> bool:
 
 
 def write_output(output: str, content: str | bytes, option: str = "--output") -> None:
-    """The content into the file that the option names."""
+    """Write the file that an option names."""
     try:
         write_whole(Path(output), content)
     except BrokenPipeError:  # as on standard output
@@ -92,18 +92,13 @@ def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
 
 
 def check_format(format_: str, checks: object, option: str) -> None:
-    """Refuse a file of tests that would have none, before the work and not after it."""
+    """Refuse, before the work, a file of test cases without any."""
     if format_ == "junit" and not checks:
-        raise WordedError(f"--format: junit has a test case for each check, and there is none. Give {option}.")
-
-
-def seen_by_a_person(format_: str, output: str | None = None) -> bool:
-    """Whether a result goes to a terminal, as text that a person reads."""
-    return output is None and format_ in FOR_PEOPLE and sys.stdout is not None and sys.stdout.isatty()
+        raise WordedError(f"--format: junit has a test case for each check, and there is none. Pass {option}.")
 
 
 def say(text: str) -> None:
-    """Words for a person: wrapped on a terminal, and never read as markup."""
+    """Write a message to standard error: wrapped on a terminal, and never read as markup."""
     if not text:
         return
     if sys.stderr is None or not sys.stderr.isatty():
@@ -116,14 +111,14 @@ def say(text: str) -> None:
 
 
 def fail(message: str, code: int) -> int:
-    """One line about what went wrong; the exit code."""
+    """Write one line about an error, and return the exit code."""
     to_standard_error(f"darkmetrics: {one_line(message)}")
     return code
 
 
 @contextlib.contextmanager
 def progress(*steps: str) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, and nothing elsewhere; each call names and begins the next step."""
+    """Show a bar on a terminal; each call begins the next step."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda: None
         return
@@ -143,11 +138,11 @@ def progress(*steps: str) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def in_words(names: Mapping[str, str], metrics: str = "--metric", *, said: bool = True) -> Iterator[None]:
-    """Errors and warnings of the library with options and columns (`names`, by role) for its arguments.
+def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool = False) -> Iterator[None]:
+    """Word errors and warnings of the library with options and columns (`names`, by option) for its arguments.
 
-    `metrics` is the option that the metrics came from. Warnings are said once each on standard error, when the work is
-    done, unless the result has them (`said` is False).
+    `metrics` is the option that the metrics came from. Each warning is written once to standard error when the work is
+    done, unless the result has the warnings (`quiet`).
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
@@ -158,13 +153,13 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, said: bool 
             raise
         except InputError as error:
             raise WordedError(for_the_command_line(error, names, metrics)) from error
-    for text in dict.fromkeys(str(warning.message) for warning in caught) if said else ():
+    for text in dict.fromkeys(str(warning.message) for warning in caught) if not quiet else ():
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
 
 
 @contextlib.contextmanager
 def _log() -> Iterator[None]:
-    """The log of the library on standard error."""
+    """Write the log of the library to standard error."""
     import logging
 
     from darkmetrics.logs import LOGGER
@@ -181,13 +176,13 @@ def _log() -> Iterator[None]:
 
 
 def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
-    """Run a command; what goes wrong is one line and an exit code, below the traceback if that is asked for."""
+    """Run a command; an error becomes one line and an exit code, below the traceback with --debug."""
     try:
         with _log() if debug else contextlib.nullcontext():
             return work() or DONE
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
-    except Exception as error:  # noqa: BLE001  # the last one to see it: a user gets a line, not a traceback
+    except Exception as error:  # noqa: BLE001  # users get a line, not a traceback
         if debug:
             to_standard_error(traceback.format_exc().rstrip())
         if isinstance(error, InputError):
@@ -197,7 +192,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
 
 
 def check_report(report: str | None, others: list[str | None], inputs: list[str | None]) -> None:
-    """Refuse a page that could not be made or written before the work and not after it."""
+    """Refuse, before the work, a report that could not be made or written."""
     from importlib.util import find_spec
 
     if report is None:

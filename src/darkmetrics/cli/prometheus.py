@@ -1,4 +1,4 @@
-"""A result as text that Prometheus reads: one gauge for each kind of number."""
+"""Results as text for Prometheus: one gauge for each kind of number."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from darkmetrics.cli.rendering import Result
 # What is sent, by column of the records, and what it means; other columns are for reading, not for watching.
 GAUGES = {
     "rows": "Rows of the group.",
-    "labelled": "Rows that have a label.",
+    "labeled": "Rows that have a label.",
     "missing": "Rows without a label.",
     "mean": "Estimate of the metric: the mean of its distribution.",
     "low": "Lower end of the interval of the metric.",
@@ -18,7 +18,7 @@ GAUGES = {
     "confidence_level": "Probability of the interval.",
     "lowest_possible": "Smallest value of the metric over all missing labels.",
     "highest_possible": "Largest value of the metric over all missing labels.",
-    "labelled_only": "The metric when rows without a label are dropped.",
+    "labeled_only": "The metric when rows without a label are dropped.",
     "undefined": "Probability that the metric is 0/0.",
     "target": "Value that the metric is to reach.",
     "target_probability": "Probability that the target is reached.",
@@ -46,7 +46,7 @@ GAUGES = {
 
 
 def as_prometheus(result: Result) -> str:
-    """The numbers of the records, each with labels that say what it is about; what is not known is left out."""
+    """Return the numbers of the records, labeled with their metric or group; unknown numbers are left out."""
     labels = _label_names(result.about)
     lines = []
     columns = {gauge: gauge for gauge in GAUGES if gauge not in result.gauges}
@@ -71,7 +71,7 @@ def as_prometheus(result: Result) -> str:
 
 
 def _label_names(columns: Any) -> dict[str, str]:
-    """Names of columns as Prometheus allows them, each once."""
+    """Return names of columns as Prometheus allows them, each once."""
     found: dict[str, str] = {}
     for column in columns:
         name = re.sub(r"[^a-zA-Z0-9_]", "_", str(column))

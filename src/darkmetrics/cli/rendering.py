@@ -1,4 +1,4 @@
-"""A result, and the same as text: for people with what was assumed and how targets stand, and for programs."""
+"""Results as text: formats for people, with assumptions and verdicts, and formats for programs."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Check:
-    """Something that was to hold; with one that does not, the exit code is 1."""
+    """A condition; if one fails, the exit code is 1."""
 
     name: str  # what was to hold, such as "recall at least 0.8"
     passed: bool | None  # None: too little is known to judge
@@ -36,18 +36,18 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The word that a line begins with."""
+        """First word of the line."""
         return {True: "PASS", False: "FAIL", None: "SKIP"}[self.passed]
 
     @property
     def line(self) -> str:
-        """The verdict and how it came about."""
+        """Verdict and reason."""
         return f"{self.verdict}: {self.words}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """One result in the shapes that the formats want."""
+    """A result in the shapes that formats need."""
 
     document: Mapping[str, Any]  # for JSON
     records: Sequence[Mapping[str, Any]]  # for CSV: one row each, plain values
@@ -64,12 +64,12 @@ class Result:
 
     @property
     def verdicts(self) -> list[str]:
-        """How each check stands, in a line."""
+        """Return a line per check."""
         return [self.closing] if self.closing else [check.line for check in self.checks]
 
     @property
     def missed(self) -> bool:
-        """Whether something that was to hold does not."""
+        """Return whether a check failed."""
         return any(check.passed is False for check in self.checks)
 
 
@@ -83,7 +83,7 @@ _GAP = "   "
 
 
 def rendered(result: Result, format_: str, width: int = WIDTH) -> str:
-    """The result as text in one of the formats; a table is at most `width` columns wide where that can be."""
+    """Return the result as text in a format; a table is at most `width` columns wide if possible."""
     if format_ == "json":
         return json.dumps(result.document, indent=2, allow_nan=False) + "\n"
     if format_ == "csv":
@@ -101,14 +101,14 @@ def rendered(result: Result, format_: str, width: int = WIDTH) -> str:
 
 
 def terminal_width() -> int:
-    """How wide text on standard output may be."""
+    """Return the width of text on standard output."""
     if sys.stdout is None or not sys.stdout.isatty():
         return WIDTH
     return max(WIDTH, shutil.get_terminal_size().columns)
 
 
 def wrapped(lines: Sequence[str], width: int = WIDTH) -> list[str]:
-    """Sentences in lines of at most so many columns; words are never cut, and lines that are indented stay so."""
+    """Return lines of at most `width` columns; words are never cut, and indented lines stay indented."""
     return [part for line in lines for part in _wrapped(printable(line), width) or [""]]
 
 
@@ -147,12 +147,12 @@ def _markdown(result: Result) -> list[list[str]]:
 
 
 def _in_markdown(line: str) -> str:
-    """A sentence with everything escaped; the word that a verdict or a warning begins with stands out."""
+    """Return an escaped sentence; the word that a verdict or a warning begins with is bold."""
     return re.sub(r"^(PASS|FAIL|SKIP|Warning):", r"**\1:**", markdown_text(line, _MOST_CHARACTERS))
 
 
 def _folded(table: Table, width: int) -> list[list[str]]:
-    """The table as lines; columns that are too many for the width follow below, beside those of words again."""
+    """Return the table as lines; columns beyond the width follow below, after the columns of words again."""
     from darkmetrics.tables import text_table
 
     cells = [list(table.header), *map(list, table.rows)]
@@ -180,7 +180,7 @@ def _total(widths: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _text_in_last_column(table: Table, widths: Sequence[int], width: int) -> list[str]:
-    """A table of words, the last of which are sentences that go on in the next line."""
+    """Return a table whose last column has sentences, which continue in the next line."""
     before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     lines = []
     for row in (table.header, *table.rows):

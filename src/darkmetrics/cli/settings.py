@@ -1,8 +1,9 @@
-"""darkmetrics.toml: options of a pipeline that need not be typed; what is typed goes first."""
+"""darkmetrics.toml: default options, which the command line overrides."""
 
 import shlex
 import tomllib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from darkmetrics.cli.output import say
 from darkmetrics.exceptions import unknown_name
 
 NAME = "darkmetrics.toml"
+# The context of the command that runs.
+CONTEXT: ContextVar[typer.Context] = ContextVar("context")
 
 
 def read_settings(given: str | None, commands: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The options that a file sets, for each command; without a name, the file of this folder, if there is one.
+    """Return the options that a file sets, by command; by default the file of this folder, if there is one.
 
     Keys at the top are for every command that has such an option, and a table such as [monitor] is for one command.
     """
@@ -54,7 +57,7 @@ def _is_there(path: Path) -> bool:
 
 
 def use_settings(context: typer.Context, config: str | None) -> None:
-    """Make what the file says the defaults of the command that follows."""
+    """Make the options of the file the defaults of the command that follows."""
     commands = getattr(context.command, "commands", {})
     settings = read_settings(config, commands)
     own = settings.get(context.invoked_subcommand or "", {})
@@ -64,24 +67,23 @@ def use_settings(context: typer.Context, config: str | None) -> None:
 
 
 def from_file(context: Any, name: str | None) -> bool:
-    """Whether an option has the value that the file gives it."""
+    """Return whether an option has its value from the file."""
     source = None if context is None or name is None else context.get_parameter_source(name)
     return getattr(source, "name", "") == "DEFAULT_MAP"
 
 
-def command_line(context: typer.Context) -> str:
-    """The command that does the same again, with options of the file written out."""
+def command_line(guessed: Mapping[str, str] | None = None) -> str:
+    """Return the command of this run, with options of the file of settings and `guessed` columns written out."""
+    context = CONTEXT.get()
     words: list[str] = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")
-        if not from_file(context, parameter.name) or value is None:
-            continue
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if isinstance(one, bool):
-                words += [parameter.opts[0]] if one else []
-            else:
-                flag = [parameter.opts[0]] if parameter.opts[0].startswith("-") else []
-                words += [*flag, str(one)]
+        value = (guessed or {}).get(parameter.name or "", value if from_file(context, parameter.name) else None)
+        for text in value if isinstance(value, (list, tuple)) else [value]:
+            if isinstance(text, bool):
+                words += [parameter.opts[0]] if text else []
+            elif text is not None:
+                words += [*([parameter.opts[0]] if parameter.opts[0].startswith("-") else []), str(text)]
     return " ".join([str(context.obj), *([shlex.join(words)] if words else [])])
 
 
@@ -95,7 +97,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _option(key: str) -> str:
-    """A key as options are called inside: pos-label and pos_label are one."""
+    """Return the name of the option of a key: pos-label and pos_label are the same."""
     return key.replace("-", "_")
 
 
@@ -104,14 +106,14 @@ def _unknown(path: Path, kind: str, name: str, known: Any) -> str:
 
 
 def _value(path: Path, parameter: Any, value: Any) -> Any:
-    """A value as it would be typed, since click reads text; one where there may be several is a list of one."""
+    """Return a value as it would be typed; that of a repeatable option is a list."""
     name = parameter.name
     if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
         rule = "is true or false" if getattr(parameter, "is_flag", False) else "is not true or false"
         raise WordedError(f"{path}: {name} = {str(value).lower()}. It {rule}.")
     if isinstance(value, bool):
         return value
-    several = getattr(parameter, "multiple", False)
+    several = getattr(parameter, "multiple", False) or getattr(parameter, "nargs", 1) == -1
     if isinstance(value, list) and not several:
         raise WordedError(f"{path}: {name} = {value}. It has one value.")
     if several:

@@ -1,4 +1,4 @@
-"""Standard input, output and error as they may be: closed, full, or with nobody at the other end."""
+"""Standard input, output and error, which may be closed, full, or without a reader."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ from darkmetrics.cli.messages import WordedError
 
 
 class _Patient:
-    """Standard output whose reader may have seen enough, such as head: what is left goes nowhere, and is no error.
+    """Standard output that drops the remainder if its reader, such as head, has stopped.
 
     click and rich would each end the process in their own way, with the exit code of a target that is missed.
     """
@@ -39,7 +39,7 @@ class _Patient:
 
 
 class _Closed(io.TextIOBase):
-    """What Python has no stream for, because it was closed when the process began (`>&-`)."""
+    """Stand-in for a stream that was closed when the process began (`>&-`)."""
 
     def write(self, text: str) -> int:
         raise OSError(errno.EBADF, "it is closed")
@@ -47,7 +47,7 @@ class _Closed(io.TextIOBase):
 
 @contextlib.contextmanager
 def patient_output() -> Iterator[None]:
-    """Standard output that says nothing of a reader who is gone; when the block ends, all of it is written."""
+    """Use a standard output that needs no reader; it is flushed at the end of the block."""
     before = sys.stdout
     _hold_standard_places()
     sys.stdout = _Patient(_Closed() if before is None else before)
@@ -59,9 +59,9 @@ def patient_output() -> Iterator[None]:
 
 
 def standard_input() -> bytes:
-    """All that comes through it."""
+    """Return all of standard input."""
     if sys.stdin is None:
-        raise WordedError("standard input: is closed. Name a file, or send something through a pipe.")
+        raise WordedError("standard input: is closed. Pass a file, or send something through a pipe.")
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
@@ -69,13 +69,13 @@ def standard_input() -> bytes:
 
 
 def no_standard_output(error: OSError) -> WordedError:
-    """The error for a full disk and the like; nothing more is written there."""
+    """Return the error for a full disk and the like; nothing more is written to standard output."""
     _give_up(sys.__stdout__)
     return WordedError(f"standard output: cannot be written: {error.strerror or error}.")
 
 
 def to_standard_error(text: str) -> None:
-    """A line for a person; if nobody can see it, the exit code still says what is to be said."""
+    """Write a line to standard error, if possible."""
     if sys.stderr is None:
         return
     try:
@@ -86,13 +86,13 @@ def to_standard_error(text: str) -> None:
 
 
 def _give_up(stream: Any) -> None:
-    """Lets what is left of a stream go nowhere: Python would try again at exit, and complain."""
+    """Redirect a stream to nowhere: Python would otherwise write again at exit, and complain."""
     with contextlib.suppress(AttributeError, OSError, ValueError):  # no stream, or one without a place
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _hold_standard_places() -> None:
-    """Fills the places of closed streams, so that no file that is opened later gets what is written to one of them."""
+    """Open the descriptors of closed streams, so that no file opened later receives what is written to them."""
     for place in range(3):
         try:
             os.fstat(place)

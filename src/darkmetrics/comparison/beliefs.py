@@ -17,7 +17,9 @@ from darkmetrics.data.rules import check_finite, read_labels
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.label_models import Given, LabelModel
+from darkmetrics.missing import Fixed, Mechanism
+from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
@@ -31,13 +33,13 @@ ALL_TOGETHER = "all scores together"
 class Beliefs:
     """Nodes for the cells of the shared rows that hold missing rows, and what they came from."""
 
-    nodes: Posterior
+    posterior: Posterior
     # The rows by their joint score, and the nodes that the label model has for them; the rows of one model and its own
     # nodes where a single model is believed.
     data: EvaluationSet
     of_data: Posterior
     assumption: str
-    # How many labels, reference rows included, all scores together were learnt from; None where nothing was.
+    # How many labels, reference rows included, all scores together were learned from; None where nothing was.
     labels: int | None = None
 
     def evaluation(
@@ -49,16 +51,16 @@ class Beliefs:
         distributions: Iterator[MetricDistribution] | None = None,
     ) -> Evaluation:
         """Evaluate one model, which warnings call `name`, on the rows as it orders them."""
-        own = select_cells(self.nodes, rows.place)
+        own = select_cells(self.posterior, rows.place)
         return question.answer_given(
             Posterior(own.weight, own.probability, own.bucket),
             rows.data,
             rng,
             assumption=self.assumption,
             arguments={},
-            stated=question.missingness or "probabilities",
+            stated=stated_reason(question.model, question.missingness) or "probabilities",
             whose=f" of {short(name)}",
-            distributions=distributions,
+            known=distributions,
         )
 
 
@@ -68,39 +70,39 @@ def select_cells(posterior: Posterior, cells: IntArray) -> Posterior:
 
 
 def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Beliefs:
-    """Probabilities learnt from the scores of all models together."""
-    if isinstance(question.model, Given):
+    """Probabilities learned from the scores of all models together."""
+    if has_probabilities(question.model):
         return _given(rows)
     kinds, score, total = rows.by_kind, rows.by_kind.score, rows.by_kind.total
-    labelled = np.flatnonzero(kinds.positives + kinds.negatives)
-    known = (counts[labelled].astype(np.float64) for counts in (kinds.positives, kinds.negatives))
-    learnt = [score[:, labelled], *known]
+    labeled = np.flatnonzero(kinds.positives + kinds.negatives)
+    known = (counts[labeled].astype(np.float64) for counts in (kinds.positives, kinds.negatives))
+    learned = [score[:, labeled], *known]
     held_out = None if reference is None else _reference(rows, reference)
     if held_out is not None:
-        learnt = [np.concatenate(pair, axis=-1) for pair in zip(learnt, held_out, strict=True)]
-    joint = JointScore.fit(score, total, (learnt[0], learnt[1], learnt[2]), np.array(rows.thresholds))
+        learned = [np.concatenate(pair, axis=-1) for pair in zip(learned, held_out, strict=True)]
+    joint = JointScore.fit(score, total, (learned[0], learned[1], learned[2]), np.array(rows.thresholds))
     line = joint.of(score)
     cut = _cut(line, total, float(np.mean(rows.decision @ (rows.positives + rows.negatives + rows.missing))))
     model: Any = question.model
     if held_out is not None:
         model = replace(model, reference=_set(joint.of(held_out[0]), held_out[1], held_out[2], 0.0 * held_out[1], cut))
     data = _set(line, kinds.positives, kinds.negatives, kinds.missing, cut)
-    model, nodes = _nodes(model, data, question)
-    about = model.describe(data, nodes) if data.n_missing else ""
+    model, posterior = _nodes(model, data, question)
+    about = model.describe(data, posterior) if data.n_missing else ""
     needed = np.flatnonzero(kinds.missing)
-    base = nodes.on_all_cells.probability[:, _columns(line, data)[needed]]
-    weight, p = nodes.weight, base
-    reason = nodes.reason
-    if len(nodes) > 1:
-        times = -(-_NODES // len(nodes))
+    base = posterior.on_all_cells.probability[:, _columns(line, data)[needed]]
+    weight, p = posterior.weight, base
+    reason = posterior.reason
+    if len(posterior) > 1:
+        times = -(-_NODES // len(posterior))
         p, weight = np.repeat(base, times, axis=0), np.repeat(weight / times, times)
         reason = None if reason is None else np.repeat(reason, times)
         p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
     column = kinds.on_open(rows, number)
-    shared = Posterior(weight, p, bucket=column, reason=reason, reasons=nodes.reasons)
-    return Beliefs(shared, data, nodes, about, int(learnt[1].sum() + learnt[2].sum()))
+    shared = Posterior(weight, p, bucket=column, reason=reason, reasons=posterior.reasons)
+    return Beliefs(shared, data, posterior, about, int(learned[1].sum() + learned[2].sum()))
 
 
 def _columns(line: FloatArray, data: EvaluationSet) -> IntArray:
@@ -117,27 +119,27 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     learner: Any = question.model
     if reference is not None:
         learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
-    found, nodes = _nodes(learner, data, question)
+    found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
-    if nodes.bucket is not None:
-        column = nodes.bucket if column is None else nodes.bucket[column]
-    return Beliefs(replace(nodes, bucket=column), data, nodes, found.describe(data, nodes))
+    if posterior.bucket is not None:
+        column = posterior.bucket if column is None else posterior.bucket[column]
+    return Beliefs(replace(posterior, bucket=column), data, posterior, found.describe(data, posterior))
 
 
 def _given(rows: SharedRows) -> Beliefs:
     """Probabilities that came with the rows, believed as they are."""
     assert rows.probability is not None
-    nodes = Posterior.single(rows.probability[rows.open])
+    posterior = Posterior.single(rows.probability[rows.open])
     none = 0 * rows.missing[rows.open]
     data = _set(rows.probability[rows.open], none, none, rows.missing[rows.open], 0.5)
-    return Beliefs(nodes, data, nodes, Given().describe(data, nodes) if rows.open.size else "")
+    return Beliefs(posterior, data, posterior, Fixed().describe(data, posterior) if rows.open.size else "")
 
 
-def _nodes(model: LabelModel, data: EvaluationSet, question: Question) -> tuple[LabelModel, Posterior]:
+def _nodes(model: Mechanism, data: EvaluationSet, question: Question) -> tuple[Mechanism, Posterior]:
     model = replace(question, model=model).model_of(data)
-    nodes = model.nodes(data)
-    nodes.check_independent("a comparison needs")
-    return model, nodes
+    posterior = model.posterior(data)
+    posterior.check_independent("a comparison needs")
+    return model, posterior
 
 
 def _set(line: FloatArray, positives: Any, negatives: Any, missing: Any, cut: float) -> EvaluationSet:
@@ -156,7 +158,7 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
 
 
 def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
-    """Scores (models x rows), positives and negatives of fully labelled rows."""
+    """Scores (models x rows), positives and negatives of fully labeled rows."""
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise InputError(
             "reference: expected a pair (labels, scores), with scores by the name of each model, got a "

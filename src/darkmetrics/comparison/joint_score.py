@@ -1,7 +1,7 @@
 """One score from those of all models, and what labels leave open about how they are best combined.
 
 Models that are compared are mostly alike. Their average is trusted from the start; how far a model counts more than the
-others is learnt, shrunk towards not at all, and what a few labels cannot say about it stays open: it is what decides
+others is learned, shrunk towards not at all, and what a few labels cannot say about it stays open: it is what decides
 which model is better.
 
 Each model counts by the ranks of its scores, as normal scores. Log odds of different models are not on one scale: a
@@ -117,10 +117,10 @@ class JointScore:
         cls,
         score: FloatArray,
         rows: FloatArray,
-        labelled: tuple[FloatArray, FloatArray, FloatArray],
+        labeled: tuple[FloatArray, FloatArray, FloatArray],
         thresholds: FloatArray,
     ) -> "JointScore":
-        """Learnt from the scores of all `rows` (models x cells), and from labels: scores, positives, negatives."""
+        """Learned from the scores of all `rows` (models x cells), and from labels: scores, positives, negatives."""
         total, axes = float(rows.sum()), Axes.of(score, rows, thresholds)
         odds = [Platt().prepare(one, rows) for one in score]
         inside = all(scale.is_probability_ for scale in odds)
@@ -128,8 +128,8 @@ class JointScore:
         means = x @ rows / total
         sds = np.sqrt(np.maximum(((x - means[:, None]) ** 2) @ rows / total, 0.0))
         centre, spread = float(means.mean()), float(np.where(sds > 0.0, sds, 1.0).mean())
-        X, credit = axes.design(labelled[0]), credit_of(min(float(counts.sum()) for counts in labelled[1:]))
-        positives, negatives = (credit * counts for counts in labelled[1:])
+        X, credit = axes.design(labeled[0]), credit_of(min(float(counts.sum()) for counts in labeled[1:]))
+        positives, negatives = (credit * counts for counts in labeled[1:])
         slope = spread if inside else 0.0
         start = np.array([centre if inside else 0.0, slope])
         wide = np.array([3.0, max(slope, 1e-3)]) if inside else np.array([5.0, 5.0])

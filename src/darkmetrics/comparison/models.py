@@ -19,9 +19,9 @@ from darkmetrics.distributions.functional import SAME, Functional
 from darkmetrics.distributions.joint import Joint, JointDraws
 from darkmetrics.distributions.problem import Cells, Problem
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.label_models import Given
 from darkmetrics.methods import Auto
 from darkmetrics.metrics import Metric
+from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.population import View, draw_in_population, sampling_correlation
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
@@ -67,7 +67,7 @@ class ComparedModels:
     @property
     def posterior(self) -> Posterior:
         """The posterior of the shared missing cells."""
-        return self.beliefs.nodes
+        return self.beliefs.posterior
 
     def term(self, metric: Metric, model: int) -> Functional:
         """Return the metric of a model as a function of the labels of the shared missing cells."""
@@ -157,7 +157,7 @@ class ComparedModels:
             [evaluation[metric.name] for evaluation in on_rows],
             [evaluation[metric.name] for evaluation in in_population],
             correlation=sampling_correlation(views, self.posterior),
-            given=isinstance(self.question.model, Given),
+            given=has_probabilities(self.question.model),
             seed=self.seed,
         )
         return ModelDraws(values, np.full(values.shape[1], 1.0 / values.shape[1]), "first order", "population")
@@ -182,10 +182,10 @@ class ComparedModels:
 
 def mirror(distribution: MetricDistribution) -> MetricDistribution | None:
     """Return the distribution of the opposite difference; None if it has to be computed."""
-    by_draw, (low, high) = distribution.by_node, distribution.bounds
+    by_draw, (low, high) = distribution.by_draw, distribution.bounds
     facts: dict[str, Any] = {
         "bounds": Interval(-high, -low),
-        "by_node": None if by_draw is None else by_draw._replace(mean=-by_draw.mean),
+        "by_draw": None if by_draw is None else by_draw._replace(mean=-by_draw.mean),
         "certify": None,
     }
     if isinstance(distribution, Discrete):

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
     """Header and rows of the table as text: one row per metric and model."""
-    header = ["", "", "estimate", f"{level_text(comparison.confidence_level)} interval", "labelled only", "best"]
+    header = ["", "", "estimate", f"{level_text(comparison.confidence_level)} interval", "labeled only", "best"]
     rows = []
     for metric, record in comparison.metrics.items():
-        best = None if record.better == "neither" else comparison.best(metric)
+        best = None if record.better == "neither" else comparison.probability_best(metric)
         for place, model in enumerate(comparison.models):
             found = comparison[model]
             low, high = found.intervals[metric]
@@ -25,7 +25,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
                     short(model),
                     number_text(found[metric].mean(), decimals),
                     interval_text((low, high), decimals),
-                    number_text(found.labelled_only[metric], 3) if found.data.n_labelled else "no labels",
+                    number_text(found.labeled_only[metric], 3) if found.data.n_labeled else "no labels",
                     "" if best is None else best.text(model),
                 ]
             )
@@ -35,7 +35,7 @@ def table_of(comparison: "Comparison") -> tuple[list[str], list[list[str]]]:
 def numbers_of(comparison: "Comparison") -> dict[str, Any]:
     """Plain numbers at full precision; every other model is compared with the first."""
     level, first = comparison.confidence_level, comparison.models[0]
-    in_buckets = comparison.rows.buckets is not None
+    in_buckets = comparison.rows.score_bins is not None
     found: dict[str, Any] = {}
     for metric, record in comparison.metrics.items():
         directed = record.better != "neither"
@@ -43,25 +43,25 @@ def numbers_of(comparison: "Comparison") -> dict[str, Any]:
             {
                 "model": model,
                 "other": first,
-                "better": finite(comparison.better(metric, model, first)) if directed else None,
+                "better": finite(comparison.probability_better(metric, model, first)) if directed else None,
                 **comparison.difference(metric, model, first).to_dict(level),
-                **({"bucket_effect": finite(comparison.bucket_effect(metric, model, first))} if in_buckets else {}),
+                **({"bucket_effect": finite(comparison.binning_error(metric, model, first))} if in_buckets else {}),
             }
             for model in comparison.models[1:]
         ]
         found[metric] = {
             "better": record.better,
             "models": {model: comparison[model][metric].to_dict(level) for model in comparison.models},
-            "labelled_only": {model: finite(comparison[model].labelled_only[metric]) for model in comparison.models},
+            "labeled_only": {model: finite(comparison[model].labeled_only[metric]) for model in comparison.models},
             "differences": differences,
-            "best": comparison.best(metric).to_dict() if directed else None,
+            "best": comparison.probability_best(metric).to_dict() if directed else None,
         }
     return {
         "schema": "darkmetrics.comparison/1",
         "counts": comparison.rows.counts,
         "models": list(comparison.models),
         "thresholds": dict(zip(comparison.models, comparison.rows.thresholds, strict=True)),
-        "buckets": comparison.rows.buckets,
+        "buckets": comparison.rows.score_bins,
         "scope": comparison.scope,
         "assumption": comparison.beliefs.assumption,
         "confidence_level": level,
@@ -76,14 +76,14 @@ def records_of(comparison: "Comparison") -> list[dict[str, Any]]:
     for metric, entry in comparison.to_dict()["metrics"].items():
         against = {one["model"]: one for one in entry["differences"]}
         for model in comparison.models:
-            law, one = entry["models"][model], against.get(model, {})
+            distribution, one = entry["models"][model], against.get(model, {})
             rows.append(
                 {
                     "metric": metric,
                     "model": model,
                     "scope": comparison.scope,
-                    **{key: law[key] for key in ("mean", "low", "high", "method")},
-                    "labelled_only": entry["labelled_only"][model],
+                    **{key: distribution[key] for key in ("mean", "low", "high", "method")},
+                    "labeled_only": entry["labeled_only"][model],
                     "best": None if entry["best"] is None else entry["best"]["chances"][model],
                     "better_than_first": one.get("better"),
                     **{f"difference_{key}": one.get(key) for key in ("mean", "low", "high")},

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics._text import prints_plainly, short
+from darkmetrics._text import short
 from darkmetrics.comparison.models import ModelDraws
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.distributions.base import mass_below
 from darkmetrics.distributions.functional import SAME
 from darkmetrics.exceptions import MissingKeyError, unknown_name
-from darkmetrics.tables import chance_text, finite, html_table, number_text, text_table
+from darkmetrics.result import Result
+from darkmetrics.tables import chance_text, finite, number_text
 
 # Half a draw of the population: events that no draw shows are at most this likely.
 _RAREST = 2.0**-17
@@ -21,9 +22,8 @@ _RAREST = 2.0**-17
 _NAMED = 0.005
 
 
-@prints_plainly
 @dataclass(frozen=True)
-class Best:
+class Best(Result):
     """The chance that each model is the best one in a metric, and that several share that place.
 
     Attributes
@@ -82,7 +82,7 @@ class Best:
         left_open = range_text(chance, self.ranges.get(model, (chance, chance)))
         return f"{chance_text(chance)} ({left_open})" if left_open else chance_text(chance)
 
-    def __str__(self) -> str:
+    def _words(self) -> list[str]:
         ordered = sorted(self.chances, key=lambda name: -np.nan_to_num(self.chances[name], nan=-1.0))
         texts = {name: self.text(name) for name in ordered}
         text = f"Best {_where(self.metric, self.scope)}: " + ", ".join(
@@ -95,12 +95,11 @@ class Best:
         ]
         open_ = any(said != chance_text(self.chances[name]) for name, said in texts.items())
         words = " In brackets what it may be with exact scores: these are in buckets." if open_ else ""
-        return "; ".join([text, *named]) + "." + words
+        return ["; ".join([text, *named]) + "." + words]
 
 
-@prints_plainly
 @dataclass(frozen=True)
-class Ranks:
+class Ranks(Result):
     """The chance of every model to take each place in a metric; models that tie share the better place.
 
     Attributes
@@ -130,7 +129,7 @@ class Ranks:
         mean = {name: finite(place) for name, place in self.mean().items()}
         return {"metric": self.metric, "method": self.method, "scope": self.scope, "chances": chances, "mean": mean}
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text, the best model first."""
         means = self.mean()
         places = [str(i + 1) for i in range(len(means))]
@@ -139,12 +138,6 @@ class Ranks:
             for name in sorted(means, key=lambda name: np.nan_to_num(means[name], nan=np.inf))
         ]
         return [_where(self.metric, self.scope), "mean place", *places], rows
-
-    def __str__(self) -> str:
-        return "\n".join(text_table(*self.table()))
-
-    def _repr_html_(self) -> str:
-        return html_table(*self.table())
 
 
 def _where(metric: str, scope: str) -> str:

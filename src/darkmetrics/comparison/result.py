@@ -3,15 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._text import counted, prints_plainly, short
-from darkmetrics.argument_types import PageSettings, PathLike
+from darkmetrics._text import counted, short
 from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.models import ComparedModels, mirror
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
@@ -21,22 +18,19 @@ from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of,
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, Warned
+from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
 from darkmetrics.question import Question, scope_from
+from darkmetrics.result import Result, load
 from darkmetrics.storing import made_of
-from darkmetrics.tables import html_lines, html_table, text_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from darkmetrics.report.render import ReportPage
 
-
-@prints_plainly
 @dataclass(frozen=True, eq=False)
-class Comparison(Mapping[str, Evaluation]):
+class Comparison(Result, Mapping[str, Evaluation]):
     """Models compared on the same rows: a mapping from the name of a model to its `Evaluation`.
 
     All distributions assume the same probabilities of the missing labels, learned from the scores of all models.
@@ -58,14 +52,17 @@ class Comparison(Mapping[str, Evaluation]):
         What was warned of.
     """
 
+    _report: ClassVar[str] = "report.models:write_comparison_report"
+    _text_columns: ClassVar[int] = 2
+
     rows: SharedRows
     question: Question
     beliefs: Beliefs
-    # Fully labelled rows, if any were given: labels, and scores by model.
+    # Fully labeled rows, if any were given: labels, and scores by model.
     reference: ReferenceRows | None = None
     # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
     seed: int = 0
-    warnings: tuple[Warned, ...] = ()
+    warnings: tuple[RecordedWarning, ...] = ()
     # The arguments of the call that were not defaults, as code; data stand as the name of the argument.
     arguments: Mapping[str, str] = field(default_factory=dict)
     _laws: dict[tuple[str, str, str, str], MetricDistribution] = field(default_factory=dict, init=False, repr=False)
@@ -134,7 +131,7 @@ class Comparison(Mapping[str, Evaluation]):
         --------
         >>> import darkmetrics as dm
         >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-        >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
+        >>> found = dm.compare([1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy")
         >>> law = found.difference("accuracy", "challenger", "champion")
         >>> law.atoms.round(2).tolist(), law.masses.round(2).tolist()
         ([-0.25, 0.25], [0.6, 0.4])
@@ -156,7 +153,9 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
         return b, a
 
-    def better(self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str | None = None) -> float:
+    def probability_better(
+        self, metric: str, model: str, other: str, by: float = 0.0, *, scope: str | None = None
+    ) -> float:
         """How likely is it that one model is better than another in a metric, by more than so much?
 
         Better is higher, or lower where that is better. A tie is not better: with `by=0` the chances that either is
@@ -177,27 +176,27 @@ class Comparison(Mapping[str, Evaluation]):
         --------
         >>> import darkmetrics as dm
         >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-        >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
-        >>> round(found.better("accuracy", "challenger", "champion"), 9)
+        >>> found = dm.compare([1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy")
+        >>> round(found.probability_better("accuracy", "challenger", "champion"), 9)
         0.4
         """
         if not is_number(by) or not np.isfinite(by):
             raise InputError(f"by: {by!r}. It must be a finite number.")
-        law, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
-        return sides_of(law, float(by) if higher else -float(by), self._scope(scope))[higher]
+        distribution, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
+        return sides_of(distribution, float(by) if higher else -float(by), self._scope(scope))[higher]
 
     def effects(self, metric: str) -> FloatArray:
-        """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.bucket_effect`."""
+        """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.binning_error`."""
         if metric not in self._effects:
             record, models = self._metric(metric), range(len(self.models))
-            self._effects[metric] = np.array([record.bucket_effect(self.rows.of(at).data) for at in models])
+            self._effects[metric] = np.array([record.binning_error(self.rows.of(at).data) for at in models])
         return self._effects[metric]
 
     @cached_property
     def _effects(self) -> dict[str, FloatArray]:
         return {}
 
-    def bucket_effect(self, metric: str, model: str, other: str) -> float:
+    def binning_error(self, metric: str, model: str, other: str) -> float:
         """How far can it have moved a difference that scores were counted in buckets?
 
         A bound for whatever the missing labels are and wherever in their buckets the scores lie: what either model's
@@ -207,14 +206,15 @@ class Comparison(Mapping[str, Evaluation]):
         return float(self.effects(metric)[list(self._pair(model, other))].sum())
 
     def better_range(self, metric: str, model: str, other: str, *, scope: str | None = None) -> tuple[float, float]:
-        """Between which ends is `better` with exact scores, wherever in their buckets these lie?
+        """Between which ends is `probability_better` with exact scores, wherever in their buckets these lie?
 
-        Under the same probabilities of the missing labels; both ends are `better` itself where scores are exact.
+        Under the same probabilities of the missing labels; both ends are `probability_better` itself if scores are
+        exact.
         """
-        by = self.bucket_effect(metric, model, other)
+        by = self.binning_error(metric, model, other)
         if np.isnan(by):
             return 0.0, 1.0
-        low, high = (self.better(metric, model, other, one, scope=scope) for one in (by, -by))
+        low, high = (self.probability_better(metric, model, other, one, scope=scope) for one in (by, -by))
         return low, high
 
     def _better_when(self, metric: str) -> str:
@@ -223,7 +223,7 @@ class Comparison(Mapping[str, Evaluation]):
             raise InputError(f"metric: {metric!r} is neither better when higher nor when lower; see its difference.")
         return better
 
-    def best(self, metric: str, *, scope: str | None = None) -> Best:
+    def probability_best(self, metric: str, *, scope: str | None = None) -> Best:
         """Return the probability of each model to be the best in a metric, and of ties.
 
         Two models are ranked by the distribution of their difference. More models are ranked by all label assignments
@@ -233,32 +233,42 @@ class Comparison(Mapping[str, Evaluation]):
         --------
         >>> import darkmetrics as dm
         >>> scores = {"a": [0.9, 0.2, 0.7, 0.4], "b": [0.8, 0.6, 0.3, 0.7], "c": [0.8, 0.1, 0.9, 0.3]}
-        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").best("accuracy"))
+        >>> print(
+        ...     dm.compare(
+        ...         [1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy"
+        ...     ).probability_best("accuracy")
+        ... )
         Best accuracy: b 40%, a 0%, c 0%; a and c share it 60%.
         """
         better, (a, b) = self._better_when(metric), self.models[:2]
-        law = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
-        effects = None if self.rows.buckets is None else self.effects(metric)
-        if law is None or law.undefined >= 1.0:
+        distribution = None if len(self.models) > 2 else self.difference(metric, b, a, scope=scope)
+        effects = None if self.rows.score_bins is None else self.effects(metric)
+        if distribution is None or distribution.undefined >= 1.0:
             drawn = self._models.draw(self._metric(metric), self._scope(scope))
             return best_of(metric, better, self.models, drawn, effects)
         # Both from one law: that of a - b would be found anew, to say the same.
-        sides = sides_of(law, 0.0, scope or self.scope)
+        sides = sides_of(distribution, 0.0, scope or self.scope)
         chances = dict(zip((a, b), sides if better == "higher" else sides[::-1], strict=True))
         tie = max(0.0, 1.0 - sum(chances.values()))
         ends = {}
-        if self.bucket_effect(metric, b, a) != 0.0:
+        if self.binning_error(metric, b, a) != 0.0:
             ends = {one: self.better_range(metric, one, rest, scope=scope) for one, rest in ((a, b), (b, a))}
-        return Best(metric, chances, {(a, b): tie} if tie > 1e-12 else {}, law.method, scope or self.scope, ends)
+        return Best(
+            metric, chances, {(a, b): tie} if tie > 1e-12 else {}, distribution.method, scope or self.scope, ends
+        )
 
-    def ranks(self, metric: str, *, scope: str | None = None) -> Ranks:
+    def rank_probabilities(self, metric: str, *, scope: str | None = None) -> Ranks:
         """Return the probability of each rank of each model in a metric; models that tie share the better rank.
 
         Examples
         --------
         >>> import darkmetrics as dm
         >>> scores = {"a": [0.9, 0.2, 0.7, 0.4], "b": [0.8, 0.6, 0.3, 0.7], "c": [0.8, 0.1, 0.9, 0.3]}
-        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").ranks("accuracy"))
+        >>> print(
+        ...     dm.compare(
+        ...         [1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy"
+        ...     ).rank_probabilities("accuracy")
+        ... )
         accuracy   mean place     1     2     3
         a                1.40   60%   40%    0%
         c                1.40   60%   40%    0%
@@ -276,10 +286,10 @@ class Comparison(Mapping[str, Evaluation]):
         b, a = self._pair(model, other)
         if ALL_TOGETHER in (model, other):
             raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
-        laws = {ALL_TOGETHER: self.difference(metric, model, other)}
+        distributions = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
-            laws[self.models[at]] = self._calibrated_by(at).difference(self._metric(metric), b, a, self.scope)
-        return laws
+            distributions[self.models[at]] = self._calibrated_by(at).difference(self._metric(metric), b, a, self.scope)
+        return distributions
 
     @cached_property
     def _calibrated(self) -> dict[int, ComparedModels]:
@@ -309,7 +319,7 @@ class Comparison(Mapping[str, Evaluation]):
         record = self._metric(metric)
         return {name: self._calibrated_by(at).plug_in_estimate(record, at) for at, name in enumerate(self.models)}
 
-    def by_node(self, metric: str, model: str) -> FloatArray:
+    def by_draw(self, metric: str, model: str) -> FloatArray:
         """Return the metric of a model at every posterior draw, with missing labels replaced by probabilities."""
         return self._models.plug_in_estimates(self._metric(metric), self.rows.index(model, "model"))
 
@@ -320,52 +330,25 @@ class Comparison(Mapping[str, Evaluation]):
         --------
         >>> import darkmetrics as dm
         >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-        >>> print(dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").sentence("accuracy"))
+        >>> print(
+        ...     dm.compare([1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy").sentence(
+        ...         "accuracy"
+        ...     )
+        ... )
         challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
         0.250).
         """
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])
 
-    def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
+    def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> Any:
         """The picture of a metric, the first unless named: the difference of two models, or more side by side.
 
         `plotting.plot_difference` and `plotting.plot_models` have more to choose.
         """
-        from darkmetrics.plotting.comparisons import plot_difference, plot_models
+        name = "plot_difference" if len(self.models) == 2 else "plot_models"
+        return load(f"plotting.comparisons:{name}")(self, metric or next(iter(self.metrics)), ax=ax)
 
-        draw = plot_difference if len(self.models) == 2 else plot_models
-        return draw(self, metric or next(iter(self.metrics)), ax=ax)
-
-    @overload
-    def report(self, path: None = None, **about: Unpack[PageSettings]) -> "ReportPage": ...
-    @overload
-    def report(self, path: PathLike, **about: Unpack[PageSettings]) -> Path: ...
-    def report(self, path: PathLike | None = None, **about: Unpack[PageSettings]) -> "Path | ReportPage":
-        """Writes one HTML page with the chances, the models side by side and their differences; returns its path.
-
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete. Without a path
-        the page is returned, and a notebook shows it. Models are compared with the first one.
-
-        Parameters
-        ----------
-        path : str or path, optional
-            The file to write, which ends in .html; one that exists is replaced.
-        about
-            As for the report of an evaluation: `title`, `source` (a file name, or facts by name), `audit` (facts for an
-            audit file by name) and `date`.
-
-        Examples
-        --------
-        >>> import darkmetrics as dm
-        >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-        >>> dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy").report(title="Four rows")
-        <ReportPage 'Four rows': a notebook shows it, report("report.html") writes it>
-        """
-        from darkmetrics.report.models import write_comparison_report
-
-        return write_comparison_report(self, path, **about)
-
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""
         return words_of(self)
 
@@ -373,11 +356,11 @@ class Comparison(Mapping[str, Evaluation]):
         """What so few labels do to the chance to be best among several models; nothing where there are enough."""
         return few_labels_of(self)
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """What stands below the table: what the intervals are for, few labels, and how far buckets move metrics."""
         return notes_of(self)
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: one row per metric and model."""
         return table_of(self)
 
@@ -385,27 +368,11 @@ class Comparison(Mapping[str, Evaluation]):
         """Plain numbers at full precision, ready for JSON, None where there is none; differences are from the first."""
         return numbers_of(self)
 
-    def records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """One flat record per metric and model, the rows of `to_frame`; differences are against the first model."""
         return records_of(self)
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric and model, as a pandas, Polars or PyArrow frame (the first installed, unless named)."""
-        rows = self.records()
-        words = ("metric", "model", "scope", "method")
-        columns = {
-            key: [row[key] if key in words else np.nan if row[key] is None else float(row[key]) for row in rows]
-            for key in rows[0]
-        }
-        return frames.to_native_frame(columns, backend)
 
     def __repr__(self) -> str:
         counts = self.rows.counts
         models, metrics = ", ".join(map(short, self.models)), ", ".join(self.metrics)
         return f"<Comparison of {models} on {counted(counts['rows'], 'row')}, {counts['missing']:,} missing: {metrics}>"
-
-    def __str__(self) -> str:
-        return "\n".join([*self.words(), "", *text_table(*self.table(), words=2), "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}{html_table(*self.table())}{html_lines(self.notes())}</div>"

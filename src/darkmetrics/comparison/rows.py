@@ -25,7 +25,7 @@ from darkmetrics.data.rules import (
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.storing import made_of
 
-# Fully labelled rows: labels, and the scores of every model by its name.
+# Fully labeled rows: labels, and the scores of every model by its name.
 ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
@@ -83,7 +83,7 @@ class SharedRows:
     pos_label: Any = 1
     # Each score is in so many buckets, whose mean stands for it, with its smallest and largest score beside it; None:
     # scores are exact.
-    buckets: int | None = None
+    score_bins: int | None = None
     low: FloatArray | None = None
     high: FloatArray | None = None
 
@@ -97,11 +97,11 @@ class SharedRows:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """Rows, labelled, positive, negative and missing, as plain numbers."""
+        """Rows, labeled, positive, negative and missing, as plain numbers."""
         positive, negative, missing = (int(c.sum()) for c in (self.positives, self.negatives, self.missing))
         return {
             "rows": positive + negative + missing,
-            "labelled": positive + negative,
+            "labeled": positive + negative,
             "positive": positive,
             "negative": negative,
             "missing": missing,
@@ -138,7 +138,7 @@ class SharedRows:
                 cells,
                 threshold=self.thresholds[model],
                 pos_label=self.pos_label,
-                buckets=self.buckets,
+                score_bins=self.score_bins,
                 compared=self.counts,
             )
             place = np.empty(self.missing.size, dtype=np.int64)
@@ -236,8 +236,8 @@ def shared_rows(
     names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
-        names.check("label_model", probability)
-        names.at(gaps).check("label_model", probability)
+        names.check("probability", probability)
+        names.at(gaps).check("probability", probability)
     cuts = thresholds_from(threshold, tuple(named))
     dtype = count_type(labels.size)
     score = np.stack(list(columns.values())) + 0.0  # -0.0 and 0.0 are one score
@@ -245,7 +245,7 @@ def shared_rows(
         weight = row_weights(sample_weight, labels.size)
         chance = row_probabilities(probability, gaps)
     except InputError as error:
-        raise error.renamed({"probability": "label_model", "y_score": "y_true"}) from None
+        raise error.renamed({"y_score": "y_true"}) from None
     return SharedRows(
         names=tuple(named),
         score=score,
@@ -298,7 +298,7 @@ def shared_cells(
     weight: str | None,
     pos_label: Any,
     missing_label: Any,
-    buckets: Any,
+    score_bins: Any,
 ) -> SharedRows:
     """The rows of a table, counted where they are."""
     check_label_values(pos_label, missing_label)
@@ -306,12 +306,12 @@ def shared_cells(
     cuts = thresholds_from(threshold, tuple(named))
     first, *others = named.values()
     columns = frames.ColumnNames(label, first, weight=weight, more_scores=tuple(others))
-    about: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "buckets": buckets}
+    about: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "score_bins": score_bins}
     try:
         counted = frames.count_cells(frame, columns, threshold=cuts, **about)
     except InputError as error:
         titles = {columns.title(part): frames.title("scores", columns.given()[part]) for part in columns.scores}
-        raise error.renamed(titles | dict.fromkeys(columns.scores, "scores")) from None
+        raise error.renamed(titles | {"y_score": "scores"}) from None
     check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
         names=tuple(named),
@@ -323,7 +323,7 @@ def shared_cells(
         missing=counted.missing,
         weight=counted.weight,
         pos_label=pos_label,
-        buckets=counted.buckets,
+        score_bins=counted.score_bins,
         low=counted.low,
         high=counted.high,
     )

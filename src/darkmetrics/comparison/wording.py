@@ -18,26 +18,28 @@ _ENOUGH = 300
 
 def sentence_of(found: "Comparison", metric: str, model: str, other: str) -> str:
     """Which of two models is better in a metric."""
-    law, a, b = found.difference(metric, model, other), short(model), short(other)
-    if law.undefined >= 1.0:
+    distribution, a, b = found.difference(metric, model, other), short(model), short(other)
+    if distribution.undefined >= 1.0:
         return f"The difference of {a} and {b} in {metric} is never defined (0/0)."
-    low, high = law.interval(found.confidence_level)
+    low, high = distribution.interval(found.confidence_level)
     decimals = decimals_for(high - low)
-    moved = found.bucket_effect(metric, model, other)
+    moved = found.binning_error(metric, model, other)
     words = ""
     if found.metrics[metric].better == "neither":
         first = f"{a} less {b} in {metric}"
-        if not moved < abs(law.mean()) and moved != 0.0:
+        if not moved < abs(distribution.mean()) and moved != 0.0:
             words = moved_words(moved)
     else:
-        chance = found.better(metric, model, other)
+        chance = found.probability_better(metric, model, other)
         where = metric if found.scope == "rows" else f"{metric} in the population"
         first = f"{a} is better than {b} in {where} with probability {chance_text(chance)}: the difference"
         left_open = range_text(chance, found.better_range(metric, model, other))
         if left_open:
             words = f"{moved_words(moved)}: with exact scores the probability is {left_open}"
     interval = interval_text((low, high), decimals)
-    said = f"{first} is {number_text(law.mean(), decimals)} ({level_text(found.confidence_level)}: {interval})."
+    said = (
+        f"{first} is {number_text(distribution.mean(), decimals)} ({level_text(found.confidence_level)}: {interval})."
+    )
     return f"{said} {words}." if words else said
 
 
@@ -52,12 +54,16 @@ def words_of(found: "Comparison") -> list[str]:
     """What stands above the table: how many rows, what was assumed, and which model is better."""
     counts = found.rows.counts
     n, m = counts["rows"], counts["missing"]
-    words = [f"{len(found.models)} models, {counted(n, 'row')}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"]
+    words = [f"{len(found.models)} models, {counted(n, 'row')}: {n - m:,} labeled, {m:,} missing ({m / n:.1%})"]
     words += filter(None, found.beliefs.assumption.split("\n"))
     if len(found.models) == 2:
         words += [found.sentence(metric) for metric in found.metrics]
     else:
-        words += [str(found.best(metric)) for metric, record in found.metrics.items() if record.better != "neither"]
+        words += [
+            str(found.probability_best(metric))
+            for metric, record in found.metrics.items()
+            if record.better != "neither"
+        ]
     return words
 
 
@@ -66,13 +72,13 @@ def few_labels_of(found: "Comparison") -> list[str]:
     labels = found.beliefs.labels
     if len(found.models) < 3 or labels is None or labels >= _ENOUGH or not found.rows.counts["missing"]:
         return []
-    return [f"Learnt from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."]
+    return [f"Learned from {labels} labels: below {_ENOUGH} the chance that a model is best is often too sure."]
 
 
 def notes_of(found: "Comparison") -> list[str]:
     """What stands below the table: what the intervals are for, few labels, and how far buckets move the metrics."""
     notes = [f"{scope_in_words(found.scope, found.rows.counts['rows'])} A tie is not better.", *found.few_labels()]
-    if found.rows.buckets is not None:
+    if found.rows.score_bins is not None:
         effects = {metric: float(found.effects(metric).max()) for metric in found.metrics}
-        notes.append(buckets_in_words(found.rows.buckets, effects))
+        notes.append(buckets_in_words(found.rows.score_bins, effects))
     return notes

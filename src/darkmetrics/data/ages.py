@@ -1,6 +1,5 @@
 """Validate ages of rows and delays of labels, and turn them into the `age` of cells (see `_kernels.age_grid`)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -99,25 +98,18 @@ def _check_delays(
     untimed = ~timed & ~missing & (positive if limit is not None else True)
     if timed.any() and untimed.any():
         raise InputError(
-            f"delay: none at row {int(np.argmax(untimed))}, which has a label, while other labelled rows have one. "
-            "Give it for every labelled row, or leave it out."
+            f"delay: none at row {int(np.argmax(untimed))}, which has a label, while other labeled rows have one. "
+            "Give it for every labeled row, or leave it out."
         )
 
 
-def table_times(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a table is asked about times, checked: `as_of`, and `maturity` in days; `given` are arguments by name."""
-    if given["scored_at"] is None:
-        for name in ("labelled_at", "as_of", "maturity"):
-            if given[name] is not None:
+def table_times(scored_at: Any, labeled_at: Any, as_of: Any, maturity: Any) -> dict[str, Any]:
+    """Check what is asked about times of a table; return `as_of`, and `maturity` in days."""
+    if scored_at is None:
+        for name, value in (("labeled_at", labeled_at), ("as_of", as_of), ("maturity", maturity)):
+            if value is not None:
                 raise InputError(f"{name}: needs scored_at=, the column with the time when each row was scored.")
-    elif given["probability"] is not None:
-        raise InputError(
-            "probability: cannot be given beside scored_at, from which the probabilities of missing labels are learnt."
-        )
-    return {
-        "as_of": given["as_of"],
-        "maturity": None if given["maturity"] is None else positive_span("maturity", given["maturity"], days=True),
-    }
+    return {"as_of": as_of, "maturity": None if maturity is None else positive_span("maturity", maturity, days=True)}
 
 
 def positive_span(name: str, given: Any, *, days: bool) -> float:

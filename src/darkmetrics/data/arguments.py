@@ -6,13 +6,19 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import a_kind_of
+from darkmetrics.data.building import NEEDS_ROWS, count_rows, row_values_of
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import threshold_number
 from darkmetrics.exceptions import InputError
 
+# Values per row of a mechanism, and what the cells of a set call them.
+_KINDS = {"propensity": "propensity", "strata": "stratum", "age": "age", "probability": "probability"}
 
-def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **settings: Any) -> EvaluationSet:
-    """The set that the data of a public function stand for: arrays, or a ready set that nothing is added to."""
+
+def evaluation_set_from(
+    y_true: Any, y_score: Any, *, missingness: Any = None, threshold: Any = None, **settings: Any
+) -> EvaluationSet:
+    """Return the set for arrays or columns of a table, or a ready set, to which nothing is added."""
     if not isinstance(y_true, EvaluationSet):
         # The `data` of an array is its buffer, which arrays of dates refuse to give.
         if not isinstance(y_true, np.ndarray) and isinstance(getattr(y_true, "data", None), EvaluationSet):
@@ -20,12 +26,33 @@ def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **s
                 f"y_true: got {a_kind_of(y_true)}, which is an answer. Its rows are result.data, and what they say "
                 "about why labels are missing is result.diagnosis."
             )
-        if y_score is None:
-            raise InputError("y_score: missing. Give the scores, or an EvaluationSet as the only data.")
-        return EvaluationSet(y_true, y_score, threshold=threshold, **settings)
-    changed = [name for name, value in {"y_score": y_score, **settings}.items() if not _as_is(name, value, y_true)]
+        asked = next(
+            (name for name in getattr(missingness, "row_fields", ()) if getattr(missingness, name) is True), None
+        )
+        if asked is not None:
+            raise InputError(f"{asked}: True stands for that of an EvaluationSet. Pass your own.")
+        counted = count_rows(y_true=y_true, y_score=y_score, missingness=missingness, threshold=threshold, **settings)
+        return EvaluationSet.from_cells(
+            counted.cells,
+            threshold=counted.threshold,
+            pos_label=settings.get("pos_label", 1),
+            score_bins=counted.score_bins,
+            groups=counted.clusters,
+        )
+    if missingness is not None and missingness.features is not None:
+        raise InputError(f"missingness: {NEEDS_ROWS}")
+    defaults = {"score_bins": "auto"}
+    changed = [
+        name
+        for name, value in {"y_score": y_score, **settings}.items()
+        if not (name in defaults and value == defaults[name]) and not _as_is(name, value, y_true)
+    ]
+    changed += list(row_values_of(missingness))
     if changed:
-        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; give it when building the set.")
+        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; pass it when building the set.")
+    for name, kind in _KINDS.items():
+        if getattr(missingness, name, None) is True and getattr(y_true.cells, kind) is None:
+            raise InputError(f"{name}: True, but the EvaluationSet has none. Pass them when building the set.")
     if threshold is not None:
         _check_same_threshold(threshold_number(threshold), y_true.threshold)
     if y_true.n_rows == 0:
@@ -34,20 +61,20 @@ def evaluation_set_from(y_true: Any, y_score: Any, *, threshold: Any = None, **s
 
 
 def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
-    """Whether an argument was left out, or says what the set says."""
+    """Return whether an argument was left out, or repeats what the set has."""
     if value is None or name != "pos_label":
         return value is None
-    # 1 is the default, and may not have been said. What holds values, or is none, compares in ways of its own.
+    # 1 is the default, and may not have been passed. Containers and missing values compare in ways of their own.
     return not (frames.is_container(type(value)) or frames.is_missing(value)) and value in (data.pos_label, 1)
 
 
-def _check_same_threshold(said: float, own: float | None) -> None:
+def _check_same_threshold(passed: float, own: float | None) -> None:
     if own is None:
         raise InputError(
-            f"threshold: {said!r}, but the decisions of the EvaluationSet were given (y_pred). Leave it out."
+            f"threshold: {passed!r}, but the predictions of the EvaluationSet were passed (y_pred). Leave it out."
         )
-    if said != own:
+    if passed != own:
         raise InputError(
-            f"threshold: {said!r}, but the EvaluationSet was decided at {own!r}. Leave it out, or move the set with "
-            f".with_threshold({said!r})."
+            f"threshold: {passed!r}, but the EvaluationSet has {own!r}. Leave it out, or move the set with "
+            f".with_threshold({passed!r})."
         )

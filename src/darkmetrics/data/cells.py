@@ -154,7 +154,7 @@ class Totals:
 
     cells: Cells
     # Scores are in so many buckets (see `buckets` of `EvaluationSet.from_frame`); None: they are exact.
-    buckets: int | None
+    score_bins: int | None
     # A number for the group that the rows of each cell belong to; None where every row is one of its own.
     groups: IntArray | None = None
     # One and the same thing for the sets of all models of a comparison, whose rows are the same.
@@ -179,10 +179,10 @@ class Totals:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return self.n_labelled + self.n_missing
+        return self.n_labeled + self.n_missing
 
     @property
-    def n_labelled(self) -> int:
+    def n_labeled(self) -> int:
         """Number of rows with a label."""
         return self._counts["positives"] + self._counts["negatives"]
 
@@ -252,11 +252,11 @@ class Totals:
         return None if self.cells.weight is None else self.cells.weight[self.missing_cells]
 
     def counts(self) -> dict[str, int]:
-        """Rows, labelled, positive, negative and missing, as plain numbers."""
+        """Rows, labeled, positive, negative and missing, as plain numbers."""
         counts = self._counts
         return {
             "rows": self.n_rows,
-            "labelled": self.n_labelled,
+            "labeled": self.n_labeled,
             "positive": counts["positives"],
             "negative": counts["negatives"],
             "missing": counts["missing"],
@@ -264,15 +264,15 @@ class Totals:
 
     def __repr__(self) -> str:
         cells = counted(self.cells.score.size, "cell")
-        if self.buckets is not None:
-            cells += f" in {self.buckets:,} score buckets"
+        if self.score_bins is not None:
+            cells += f" in {self.score_bins:,} score buckets"
         return f"EvaluationSet({counted(self.n_rows, 'row')}, {self.n_missing:,} missing, {cells})"
 
     def __str__(self) -> str:
         counts = self._counts
         n, m, yes, yes_missing = self.n_rows, self.n_missing, counts["decided"], counts["decided_missing"]
         return (
-            f"{counted(n, 'row')}: {self.n_labelled:,} labelled ({counts['positives']:,} positive, "
+            f"{counted(n, 'row')}: {self.n_labeled:,} labeled ({counts['positives']:,} positive, "
             f"{counts['negatives']:,} negative), {m:,} missing ({m / max(n, 1):.1%})\n"
             f"{yes:,} positive decisions ({yes_missing:,} of them missing their label), "
             f"{n - yes:,} negative ({m - yes_missing:,})"

@@ -24,7 +24,7 @@ def cells_by_group(counted: frames.Counted) -> list[Cells]:
     """The cells of each group."""
     columns = {name: getattr(counted, name) for name in _COLUMNS}
     # Ties in the order that arrays lead to, so that the same rows make the same table.
-    chance = None if counted.buckets else _nan_first(counted.probability)
+    chance = None if counted.score_bins else _nan_first(counted.probability)
     kinds = [*(getattr(counted, name) for name in reversed(KINDS)), counted.decision, counted.weight, chance]
     keys = [*(kind for kind in kinds if kind is not None), counted.score, _group_of(counted)]
     if not _in_order(keys):
@@ -73,25 +73,27 @@ def _nan_first(chance: FloatArray | None) -> FloatArray | None:
     return None if chance is None else np.where(np.isnan(chance), -1.0, chance)
 
 
-_LABELLED = {"positives": "positive", "negatives": "negative", "missing": "unlabelled"}
+_LABELED = {"positives": "positive", "negatives": "negative", "missing": "unlabeled"}
 
 
 def check_no_groups(what: str, *groups: IntArray | None) -> None:
     """Sets whose rows belong to groups stay as they are: cells of two sets do not say which groups are the same."""
     if any(one is not None for one in groups):
-        raise InputError(f"groups: a set with groups cannot be {what}. Build a set from all rows, or leave groups out.")
+        raise InputError(
+            f"clusters: a set with clusters cannot be {what}. Build a set from all rows, or leave clusters out."
+        )
 
 
-def bucket_number(buckets: Any) -> int:
+def bucket_number(score_bins: Any) -> int:
     """A number of buckets as given by a user: the power of two at or below it."""
-    whole = isinstance(buckets, (int, np.integer)) and not isinstance(buckets, bool)
-    if not whole or buckets < FEWEST_BUCKETS:
-        raise InputError(f"buckets: expected a whole number of at least {FEWEST_BUCKETS}, got {buckets!r}.")
-    return nested_number(buckets)
+    whole = isinstance(score_bins, (int, np.integer)) and not isinstance(score_bins, bool)
+    if not whole or score_bins < FEWEST_BUCKETS:
+        raise InputError(f"buckets: expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}.")
+    return nested_number(score_bins)
 
 
 def merged(
-    tables: Sequence[Cells], buckets: int | None, threshold: float | None, apart: IntArray | None = None
+    tables: Sequence[Cells], score_bins: int | None, threshold: float | None, apart: IntArray | None = None
 ) -> tuple[Cells, IntArray]:
     """All rows of the tables in one: exactly, or with scores in so many buckets.
 
@@ -107,11 +109,11 @@ def merged(
             columns[name] = np.concatenate([_or_fill(getattr(table, name), table, fill) for table in tables])
     for name in tables[0].kinds():  # and so have the others
         columns[name] = np.concatenate([getattr(table, name) for table in tables])
-    if buckets is None:
+    if score_bins is None:
         return group_rows(Cells(**columns), split=True, apart=apart)
     for i, name in enumerate(("low", "high")):
         columns[name] = np.concatenate([ends(table)[i] for table in tables])
-    return _gridded(Cells(**columns), buckets, threshold, apart)
+    return _gridded(Cells(**columns), score_bins, threshold, apart)
 
 
 def each_once(cells: Cells) -> Cells:
@@ -137,20 +139,20 @@ def added_up(cells: Cells, new: BoolArray) -> Cells:
     return replace(cells.take(starts), **counts)
 
 
-def on_grid(cells: Cells, buckets: int, threshold: float | None) -> Cells:
+def on_grid(cells: Cells, score_bins: int, threshold: float | None) -> Cells:
     """The same rows with their scores in buckets; rows on different sides of the threshold stay apart.
 
     The score of a bucket is the mean over its rows, its probability the mean over those that miss their label.
     """
-    return _gridded(cells, buckets, threshold, None)[0]
+    return _gridded(cells, score_bins, threshold, None)[0]
 
 
-def _gridded(cells: Cells, buckets: int, threshold: float | None, apart: IntArray | None) -> tuple[Cells, IntArray]:
+def _gridded(cells: Cells, score_bins: int, threshold: float | None, apart: IntArray | None) -> tuple[Cells, IntArray]:
     """Cells on the grid, and for each of them the place of one that went into it."""
     if not cells.score.size:
         return replace(cells, low=cells.score, high=cells.score), np.zeros(0, dtype=np.int64)
     keys = [] if apart is None else [apart]
-    keys += _keys(cells, buckets, threshold, weighted=cells.weight is not None)
+    keys += _keys(cells, score_bins, threshold, weighted=cells.weight is not None)
     order = np.lexsort(keys)
     place = keys[-1][order]
     changes = _changes(place)
@@ -187,12 +189,12 @@ def ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
     return (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
 
 
-def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | None) -> Cells:
+def without(whole: Cells, part: Cells, score_bins: int | None, threshold: float | None) -> Cells:
     """The rows of the first table that are not in the second; both exact, or both on the grid of the buckets.
 
     What the ends of a bucket are without the rows taken away is not known: they stay, and hold what is left.
     """
-    place = _match(part, whole, buckets, threshold)
+    place = _match(part, whole, score_bins, threshold)
     gone = {name: _at(place, getattr(part, name), whole) for name in COUNTS}
     for name in COUNTS:
         short = _at(place, getattr(part, name), whole, unmatched=True) > np.append(getattr(whole, name), 0)
@@ -200,7 +202,7 @@ def without(whole: Cells, part: Cells, buckets: int | None, threshold: float | N
             _refuse_too_many(whole, part, place, name, short)
     left = {name: getattr(whole, name) - gone[name] for name in COUNTS}
     score, probability = whole.score, whole.probability
-    if buckets is not None:
+    if score_bins is not None:
         # As distances from the means, which are small: sums of the largest floats would overflow.
         distance = part.total * (part.score - np.append(whole.score, 0.0)[place])
         score = _scores_left(whole, _at(place, part.total, whole), _at(place, distance, whole))
@@ -225,14 +227,14 @@ def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArr
     return np.repeat(np.where(touched, mean, whole.score[starts]), np.diff(starts, append=whole.score.size))
 
 
-def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> Cells:
-    """The first table after labels have arrived: the labelled rows of the second were missing theirs in the first."""
+def with_late_labels(whole: Cells, late: Cells, score_bins: int | None, threshold: float | None) -> Cells:
+    """The first table after labels have arrived: the labeled rows of the second were missing theirs in the first."""
     if whole.age is not None:
         raise InputError(
             "late: the rows of the set have ages, and are older when their labels have come. Count the rows anew, as "
             "of the later date."
         )
-    place = late_places(whole, late, buckets, threshold)
+    place = late_places(whole, late, score_bins, threshold)
     positives, negatives = (_at(place, labels, whole) for labels in (late.positives, late.negatives))
     counts = {
         "positives": whole.positives + positives,
@@ -242,9 +244,9 @@ def with_late_labels(whole: Cells, late: Cells, buckets: int | None, threshold: 
     return replace(whole, **_typed(counts))
 
 
-def late_places(whole: Cells, late: Cells, buckets: int | None, threshold: float | None) -> IntArray:
-    """The cell of the first table that each cell of the second belongs to, whose labelled rows were missing theirs."""
-    place = _match(late, whole, buckets, threshold)
+def late_places(whole: Cells, late: Cells, score_bins: int | None, threshold: float | None) -> IntArray:
+    """The cell of the first table that each cell of the second belongs to, whose labeled rows were missing theirs."""
+    place = _match(late, whole, score_bins, threshold)
     arrived = _at(place, late.positives + late.negatives, whole, unmatched=True)
     short = arrived > np.append(whole.missing, 0)
     if short.any():
@@ -259,25 +261,25 @@ def late_places(whole: Cells, late: Cells, buckets: int | None, threshold: float
     return place
 
 
-def _keys(cells: Cells, buckets: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
+def _keys(cells: Cells, score_bins: int | None, threshold: float | None, *, weighted: bool) -> list[AnyArray]:
     """What tells cells apart, in the order in which tables are sorted: the last key first."""
     weight = [_or_fill(cells.weight, cells, 1.0)] if weighted else []
     kinds = reversed(cells.kinds().values())
-    if buckets is None:
+    if score_bins is None:
         probability = _or_fill(cells.probability, cells, np.nan)
         return [*kinds, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
     low = ends(cells)[0]
-    place = bucket_index(low, buckets)
+    place = bucket_index(low, score_bins)
     # A threshold makes the decisions; without one they tell rows of a bucket apart, but not scores.
     sides = [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
     return [*kinds, *sides]
 
 
-def _match(part: Cells, whole: Cells, buckets: int | None, threshold: float | None) -> IntArray:
+def _match(part: Cells, whole: Cells, score_bins: int | None, threshold: float | None) -> IntArray:
     """The cell of `whole` that each cell of `part` belongs to; the number of cells where there is none."""
     n = whole.score.size
     weighted = whole.weight is not None or part.weight is not None
-    pairs = (_keys(cells, buckets, threshold, weighted=weighted) for cells in (whole, part))
+    pairs = (_keys(cells, score_bins, threshold, weighted=weighted) for cells in (whole, part))
     keys = [np.concatenate(pair) for pair in zip(*pairs, strict=True)]
     order = np.lexsort(keys)  # stable: of equal cells the one of `whole` comes first
     new = np.zeros(order.size, dtype=np.bool_)
@@ -302,14 +304,14 @@ def _refuse_too_many(whole: Cells, part: Cells, place: IntArray, name: str, shor
     there = 0 if at == whole.score.size else int(getattr(whole, name)[at])
     n = int(getattr(part, name)[cell])
     raise InputError(
-        f"cells: {n:,} {_LABELLED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the "
+        f"cells: {n:,} {_LABELED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the "
         f"set has {there:,}. Only rows that are in a set can be taken out of it."
     )
 
 
 def _first_stranger(late: Cells, place: IntArray) -> int:
-    labelled = (late.positives + late.negatives) > 0
-    return int(np.argmax(labelled & (place == place.max())))
+    labeled = (late.positives + late.negatives) > 0
+    return int(np.argmax(labeled & (place == place.max())))
 
 
 def _where(cells: Cells, cell: int) -> str:

@@ -37,7 +37,7 @@ class Stored(NamedTuple):
     cells: Cells
     threshold: float | None
     pos_label: Any
-    buckets: int | None
+    score_bins: int | None
 
 
 def write_cells(path: Path, stored: Stored) -> None:
@@ -49,7 +49,7 @@ def write_cells(path: Path, stored: Stored) -> None:
         "format_version": VERSION,
         "threshold": np.nan if stored.threshold is None else float(stored.threshold),
         "pos_label": _label_text(stored.pos_label),
-        "buckets": stored.buckets or 0,
+        "buckets": stored.score_bins or 0,
         "has_weight": cells.weight is not None,
         "has_probability": cells.probability is not None,
     }
@@ -185,10 +185,10 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
-def _is_bucket_number(buckets: Any) -> bool:
-    if not _is_whole(buckets) or not 0 <= buckets <= _MOST_ROWS:
+def _is_bucket_number(score_bins: Any) -> bool:
+    if not _is_whole(score_bins) or not 0 <= score_bins <= _MOST_ROWS:
         return False
-    return buckets == 0 or bool(buckets >= FEWEST_BUCKETS and nested_number(buckets) == buckets)
+    return score_bins == 0 or bool(score_bins >= FEWEST_BUCKETS and nested_number(score_bins) == score_bins)
 
 
 def _label(text: Any) -> Any:
@@ -225,7 +225,7 @@ def _numbers(name: str, values: Any) -> FloatArray:
 def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> None:
     """Every number of the table obeys its own rule."""
     rows = np.sum([numbers[name].astype(np.float64) for name in COUNTS], axis=0)
-    _refuse("missing", numbers["missing"], rows == 0.0, "A cell has at least one row, labelled or not")
+    _refuse("missing", numbers["missing"], rows == 0.0, "A cell has at least one row, labeled or not")
     if rows.sum() > _MOST_ROWS:
         raise InputError(
             f"positives, negatives and missing: {rows.sum():,.0f} rows in all cells. A set has at most {_MOST_ROWS:,}; "
@@ -245,8 +245,8 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
         bad = ~(frames.are_strata(numbers["age"], limit=AGE_CODES) & (numbers["age"] >= 0))
         _refuse("age", numbers["age"], bad, f"Ages are whole numbers from 0 to {AGE_CODES - 1:,}")
     if "propensity" in numbers:
-        labelled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
-        odd = frames.odd_propensities(numbers["propensity"], labelled > 0, missing > 0, aged="age" in numbers)
+        labeled, missing = numbers["positives"] + numbers["negatives"], numbers["missing"]
+        odd = frames.odd_propensities(numbers["propensity"], labeled > 0, missing > 0, aged="age" in numbers)
         _refuse("propensity", numbers["propensity"], odd, frames.PROPENSITY_RULE.removesuffix("."))
     if facts["has_weight"]:
         most = frames.LARGEST_WEIGHT
@@ -291,7 +291,7 @@ def _check_order(stored: Stored) -> None:
     """Rising scores, each key once; a table that was added up or edited elsewhere may not be."""
     cells = stored.cells
     keys: list[AnyArray] = [cells.score]
-    if cells.probability is not None and stored.buckets is None:
+    if cells.probability is not None and stored.score_bins is None:
         keys.append(np.where(np.isnan(cells.probability), -1.0, cells.probability))
     own = (cells.weight, cells.decision.astype(np.float64), *cells.kinds().values())
     keys += [key for key in own if key is not None]
@@ -307,13 +307,13 @@ def _check_sides(stored: Stored) -> None:
     """Scores lie in one bucket each, and on the side of the threshold that was decided."""
     cells, threshold = stored.cells, stored.threshold
     low, high = (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
-    if stored.buckets is not None:
+    if stored.score_bins is not None:
         tied = np.concatenate([[False], cells.score[1:] == cells.score[:-1]])
         for name, end in (("low", low), ("high", high)):
             differs = np.concatenate([[False], end[1:] != end[:-1]])
             _refuse(name, end, tied & differs, "Cells of one score have one low and one high")
-        place = bucket_index(low, stored.buckets)
-        inside = (low <= cells.score) & (cells.score <= high) & (place == bucket_index(high, stored.buckets))
+        place = bucket_index(low, stored.score_bins)
+        inside = (low <= cells.score) & (cells.score <= high) & (place == bucket_index(high, stored.score_bins))
         # A bucket is there once, or once on each side of the threshold.
         again = ~tied[1:] & (place[1:] == place[:-1])
         if threshold is not None:

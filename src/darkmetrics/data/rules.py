@@ -295,16 +295,20 @@ def row_groups(groups: Any, rows: int) -> IntArray | None:
     if groups is None:
         return None
     if not hasattr(groups, "__iter__") or isinstance(groups, str):
-        raise InputError(f"groups: {groups!r}. Give one value per row.")
-    values = list(groups) if not hasattr(groups, "tolist") else groups.tolist()
-    check_length(np.empty(len(values)), "groups", rows)
+        raise InputError(f"clusters: {groups!r}. Give one value per row.")
+    to_list = next((getattr(groups, name) for name in ("tolist", "to_pylist") if hasattr(groups, name)), None)
+    values = list(groups) if to_list is None else to_list()
+    check_length(np.empty(len(values)), "clusters", rows)
     absent = next((i for i, value in enumerate(values) if frames.is_missing(value)), None)
     if absent is not None:
-        raise InputError(f"groups: no value at row {absent}. Every row needs one; a row of its own a value of its own.")
+        raise InputError(
+            f"clusters: no value at row {absent}. Every row needs a cluster ID; give rows without a cluster a unique "
+            "one."
+        )
     try:
         different = set(values)
     except TypeError:
-        raise InputError("groups: values that cannot be compared. Give text, numbers or dates.") from None
+        raise InputError("clusters: values that cannot be compared. Give text, numbers or dates.") from None
     # In the order of the values, as tables have them, so that neither rows nor their order say what is drawn for whom.
     try:
         ordered = sorted(different)
@@ -329,7 +333,7 @@ def row_propensities(propensity: Any, missing: BoolArray, *, aged: bool = False)
 
 
 def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None:
-    """The chance of each row to be positive, NaN where it is labelled and none was given."""
+    """The chance of each row to be positive, NaN where it is labeled and none was given."""
     if probability is None:
         return None
     chance = frames.number_column(probability, "probability")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from darkmetrics.label_models import Calibrated, LabelShift, Posterior, Selection
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
+from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Posterior
 from darkmetrics.missingness.base import Estimate, missing_prevalence
 from darkmetrics.missingness.by_label import fit_by_label
 from darkmetrics.missingness.by_score import fit_by_score
@@ -33,15 +33,15 @@ class Reason:
 
 def _by_score_and_label(fit_data: FitData) -> Posterior:
     if fit_data.reference is None:
-        raise AbsentError("no reference rows were given (reference=).")
+        raise AbsentError("no reference rows were passed (dm.missing.Reference).")
     rows: Any = fit_data.reference  # counted already, so that the model itself only has to have some
-    return fit_by_score_and_label(Selection(rows), fit_data).posterior
+    return fit_by_score_and_label(ByScoreAndLabel(rows), fit_data).posterior
 
 
 # Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
 REASONS: dict[str, Callable[[FitData], Posterior]] = {
-    "by score": lambda fit_data: fit_by_score(Calibrated(), fit_data, "'by score'"),
-    "by label": lambda fit_data: fit_by_label(LabelShift(), fit_data).posterior,
+    "by score": lambda fit_data: fit_by_score(ByScore(), fit_data, "'by score'"),
+    "by label": lambda fit_data: fit_by_label(ByLabel(), fit_data).posterior,
     "by score and label": _by_score_and_label,
 }
 
@@ -54,10 +54,13 @@ def reason_of(
     need_missing(fit_data)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    nodes = REASONS[name](fit_data) if late is None else late
-    rows, cases = nodes.without_strata(data)
+    posterior = REASONS[name](fit_data) if late is None else late
+    rows, cases = posterior.without_strata(data)
     functionals = (metric.bind(rows, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
-    laws = method_from("auto").distributions(functionals, cases, rng=0)
-    values = {metric.name: Estimate(law.mean(), *law.interval(0.9)) for metric, law in zip(metrics, laws, strict=True)}
-    return Reason(missing_prevalence(data, nodes), values)
+    distributions = method_from("auto").distributions(functionals, cases, rng=0)
+    values = {
+        metric.name: Estimate(distribution.mean(), *distribution.interval(0.9))
+        for metric, distribution in zip(metrics, distributions, strict=True)
+    }
+    return Reason(missing_prevalence(data, posterior), values)

@@ -6,40 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._text import prints_plainly
 from darkmetrics.diagnosis import verdict
 from darkmetrics.diagnosis.reasons import Reason
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.checks import CalibrationCheck, OverlapCheck, ReferenceCheck
+from darkmetrics.result import Result
 from darkmetrics.tables import html_lines, html_table, number_text, plain_numbers, text_table
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
-class Diagnosis:
+class Diagnosis(Result):
     """What the data say about why labels are missing, and what they cannot say.
 
     Attributes
     ----------
     counts : mapping
-        Rows, labelled, positive, negative and missing ones.
+        Rows, labeled, positive, negative and missing ones.
     n_reference : int
         Rows of the reference set.
     score_difference : ScoreDifference or None
-        Do missing rows have other scores than labelled ones?
+        Do missing rows have other scores than labeled ones?
     reasons : mapping from name to Reason
         Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label",
         (with reference rows) "by score and label" or (with ages) "late".
-    labelled_only : mapping
-        The metrics on the labelled rows alone.
+    labeled_only : mapping
+        The metrics on the labeled rows alone.
     mixture : MixtureCheck or None
-        Can the missing rows be a mixture of labelled positives and negatives, as "by label" says?
+        Can the missing rows be a mixture of labeled positives and negatives, as "by label" says?
     calibration, raw_scores : CalibrationCheck or None
-        Do the probabilities fitted to the labelled rows, and the scores as they are, agree with the labels?
+        Do the probabilities fitted to the labeled rows, and the scores as they are, agree with the labels?
     reference : ReferenceCheck or None
-        Do the labelled rows contradict the reference rows?
+        Do the labeled rows contradict the reference rows?
     overlap : OverlapCheck or None
         How many of the missing rows have scores at which there are hardly any labels?
     absent : mapping
@@ -56,13 +55,13 @@ class Diagnosis:
     --------
     >>> import darkmetrics as dm
     >>> dm.diagnose([1, 0, None, 1, None], [0.9, 0.2, 0.7, 0.6, 0.3])
-    <Diagnosis of 5 rows: 3 labelled, 2 missing (40.0%): cannot be told>
+    <Diagnosis of 5 rows: 3 labeled, 2 missing (40.0%): cannot be told>
     """
 
     counts: Mapping[str, int]
     n_reference: int
     reasons: Mapping[str, Reason]
-    labelled_only: Mapping[str, float]
+    labeled_only: Mapping[str, float]
     score_difference: ScoreDifference | None
     mixture: MixtureCheck | None
     calibration: CalibrationCheck | None
@@ -75,17 +74,17 @@ class Diagnosis:
     arrival: Arrival | None = None
 
     @property
-    def labelled_prevalence(self) -> float | None:
-        """Share of positives among the labelled rows."""
-        return self.counts["positive"] / self.counts["labelled"] if self.counts["labelled"] else None
+    def labeled_prevalence(self) -> float | None:
+        """Share of positives among the labeled rows."""
+        return self.counts["positive"] / self.counts["labeled"] if self.counts["labeled"] else None
 
     @property
     def missingness(self) -> str:
         """In a few words why labels are missing, as far as the data can tell.
 
         "no missing labels"; "cannot be told" (too few rows, or scores, to compare); "no difference in scores" (missing
-        rows have the scores of labelled ones); "by score or by label" (they have not, and both may explain it); "not by
-        label alone" (their scores are no mixture of the labelled classes); "late" (rows have ages, and these tell).
+        rows have the scores of labeled ones); "by score or by label" (they have not, and both may explain it); "not by
+        label alone" (their scores are no mixture of the labeled classes); "late" (rows have ages, and these tell).
         """
         return verdict.missingness(self)
 
@@ -104,7 +103,7 @@ class Diagnosis:
             "stated": self.stated,
             "verdict": self.verdict,
             "score_difference": _plain(self.score_difference, "p_value", "differs", "words"),
-            "labelled_prevalence": self.labelled_prevalence,
+            "labeled_prevalence": self.labeled_prevalence,
             "reasons": {
                 name: {
                     "prevalence": plain_numbers(reason.prevalence._asdict()),
@@ -112,7 +111,7 @@ class Diagnosis:
                 }
                 for name, reason in self.reasons.items()
             },
-            "labelled_only": plain_numbers(self.labelled_only),
+            "labeled_only": plain_numbers(self.labeled_only),
             "mixture": _plain(self.mixture, "refutes_by_label"),
             "calibration": _plain(self.calibration, "error", "is_adequate"),
             "raw_scores": _plain(self.raw_scores, "error", "is_adequate"),
@@ -143,17 +142,17 @@ class Diagnosis:
         """Title, header and rows of each table that has something to show."""
         tables = []
         if self.reasons:
-            share = self.labelled_prevalence
+            share = self.labeled_prevalence
             rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
             rows[0] += [percent_text(reason.prevalence) for reason in self.reasons.values()]
-            for name, value in self.labelled_only.items():
+            for name, value in self.labeled_only.items():
                 shown = [_interval(reason.metrics[name]) for reason in self.reasons.values()]
                 rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
             without = ", had no chances been given" if self.stated == "propensity" else ""
             title = f"Positive missing rows, and the metrics, by what labels are missing by{without} (90% intervals)"
-            tables.append((title, ["", "labelled only", *self.reasons], rows))
+            tables.append((title, ["", "labeled only", *self.reasons], rows))
         if self.calibration is not None:
-            header = ["scores", "labelled rows", "positive", "calibrated"]
+            header = ["scores", "labeled rows", "positive", "calibrated"]
             bins = [
                 [f"{b.low:.3g} to {b.high:.3g}", f"{b.rows:,}", f"{b.positive:.1%}", f"{b.predicted:.1%}"]
                 for b in self.calibration.table
@@ -162,7 +161,7 @@ class Diagnosis:
                 header.append("score")
                 for row, b in zip(bins, self.raw_scores.table, strict=True):
                     row.append(f"{b.predicted:.1%}")
-            tables.append(("Calibration on the labelled rows", header, bins))
+            tables.append(("Calibration on the labeled rows", header, bins))
         return tables
 
 

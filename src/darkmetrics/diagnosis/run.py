@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics.argument_types import ArrayLike, Duration, LabelValue
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue
+from darkmetrics.calls import suggest_call
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis.reasons import REASONS, reason_of
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError, reference_from, says_where
+from darkmetrics.exceptions import CalibrationWarning, InputError
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
+from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
-from darkmetrics.missingness.delayed import LateLabels
+from darkmetrics.missingness.choice import mechanism_from
+from darkmetrics.missingness.delayed import Delayed
 from darkmetrics.missingness.fit_data import FitData
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.reference import Reference
+from darkmetrics.missingness.score_table import reference_set
 from darkmetrics.posterior import Posterior
 
 # Name of each part and the function that computes it.
@@ -34,39 +38,36 @@ _CHECKS: dict[str, Callable[[FitData], Any]] = {
 }
 
 
-@says_where("It is one of evaluate, whose result has a diagnosis too.")
+@suggest_call("It is one of evaluate, whose result has a diagnosis too.")
 def diagnose(
-    y_true: ArrayLike | EvaluationSet,
-    y_score: ArrayLike | None = None,
+    y_true: ArrayLike | str | EvaluationSet,
+    y_score: ArrayLike | str | None = None,
     *,
-    reference: ReferenceLike | None = None,
+    data: FrameLike | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
+    missingness: MissingnessLike | Reference = None,
     threshold: float | None = None,
-    y_pred: ArrayLike | None = None,
+    y_pred: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
-    sample_weight: ArrayLike | None = None,
-    age: ArrayLike | None = None,
-    delay: ArrayLike | None = None,
-    maturity: Duration | None = None,
-    calibration: ReferenceLike | None = None,
+    score_bins: str | int = "auto",
 ) -> Diagnosis:
     """Why are labels missing, and does it matter?
 
-    Says what the data show (do missing rows have other scores, can they be a mixture of the labelled classes, does the
+    Says what the data show (do missing rows have other scores, can they be a mixture of the labeled classes, does the
     calibration fit, do the labels agree with reference rows), what each reason would mean for the metrics, and what no
     data can tell.
 
     Parameters
     ----------
-    y_true, y_score, threshold, y_pred, pos_label, missing_label, sample_weight, age, delay, maturity
-        As in `evaluate`: arrays, or an EvaluationSet as the only data. With ages the diagnosis says when labels come.
-    reference : (labels, scores) or EvaluationSet, optional
-        Fully labelled reference rows: an earlier month, the test set of the model.
+    y_true, y_score, data, threshold, y_pred, sample_weight, pos_label, missing_label, score_bins
+        As in `evaluate`: arrays, columns of a table, or an EvaluationSet as the only data.
+    missingness : object of `dm.missing`, optional
+        `dm.missing.Reference(...)`: fully labeled rows to compare with, such as the test set of the model.
+        `dm.missing.Delayed(...)`: the diagnosis shows when labels arrive.
     metrics : str, Metric, callable, or a sequence or mapping of these
         The metrics whose movement between the reasons is reported.
-    calibration
-        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -92,20 +93,14 @@ def diagnose(
     >>> {name: round(reason.prevalence.mean, 2) for name, reason in diagnosis.reasons.items()}
     {'by score': 0.4, 'by label': 0.71}
     """
-    chosen = metrics_from(metrics)
-    data = evaluation_set_from(
-        y_true,
-        y_score,
-        threshold=threshold,
-        y_pred=y_pred,
-        pos_label=pos_label,
-        missing_label=missing_label,
-        sample_weight=sample_weight,
-        age=age,
-        delay=delay,
-        maturity=maturity,
-    )
-    return diagnosis_of(data, reference_from(reference, calibration), chosen)
+    given = dict(locals())
+    chosen, mechanism = metrics_from(metrics), mechanism_from(missingness)
+    settings = {name: value for name, value in given.items() if name not in ("metrics", "missingness")}
+    rows = evaluation_set_from(**settings, missingness=mechanism)
+    reference = getattr(mechanism, "reference", None)
+    if isinstance(reference, Reference):
+        reference = reference_set(reference, rows.pos_label, missing_label)
+    return diagnosis_of(rows, reference, chosen)
 
 
 def diagnosis_of(
@@ -136,14 +131,12 @@ def diagnosis_of(
             late = _part("late", absent, _late, data)
         if late is not None:
             reasons["late"] = _part("late", absent, reason_of, "late", fit_data, metrics, fills, late[1])
-    labelled = data.n_labelled > 0
+    labeled = data.n_labeled > 0
     return Diagnosis(
         counts=data.counts(),
-        n_reference=0 if fit_data.reference is None else int(fit_data.reference.labelled.sum()),
+        n_reference=0 if fit_data.reference is None else int(fit_data.reference.labeled.sum()),
         reasons={name: reason for name, reason in reasons.items() if reason is not None},
-        labelled_only={
-            metric.name: metric.value(data, fills[metric.name]) if labelled else np.nan for metric in metrics
-        },
+        labeled_only={metric.name: metric.value(data, fills[metric.name]) if labeled else np.nan for metric in metrics},
         absent=absent | dict.fromkeys(REASONS if groups else (), "the groups have label models of their own."),
         stated=stated,
         groups=groups,
@@ -155,8 +148,8 @@ def diagnosis_of(
 def _late(data: EvaluationSet) -> tuple[Arrival, Posterior]:
     if not data.n_missing:
         raise AbsentError("no label is missing.")
-    learnt, nodes = LateLabels().learn(data)
-    return arrival_of(learnt, data), nodes
+    learned, posterior = Delayed().learn(data)
+    return arrival_of(learned, data), posterior
 
 
 def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Labelled and missing rows: do their scores differ, and can the missing ones be a mixture of the labelled classes?"""
+"""Labeled and missing rows: do their scores differ, and can the missing ones be a mixture of the labeled classes?"""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS, compared, mixture_
 from darkmetrics.missingness.checks import (
     LEVEL,
     AbsentError,
-    need_labelled,
+    need_labeled,
     need_missing,
 )
 from darkmetrics.missingness.fit_data import FitData
@@ -19,12 +19,12 @@ _ALIKE = 0.01
 
 @dataclass(frozen=True)
 class ScoreDifference:
-    """Whether missing rows have other scores than labelled ones.
+    """Whether missing rows have other scores than labeled ones.
 
     Attributes
     ----------
     effect : float
-        Chance that a missing row has a higher score than a labelled one, ties counted half; 0.5: neither is higher.
+        Chance that a missing row has a higher score than a labeled one, ties counted half; 0.5: neither is higher.
     distance : float
         Largest difference between the two distribution functions.
     p_location, p_shape : float
@@ -48,7 +48,7 @@ class ScoreDifference:
 
     @property
     def words(self) -> str:
-        """The scores of the missing rows beside those of the labelled ones: "about the same", "clearly lower"."""
+        """The scores of the missing rows beside those of the labeled ones: "about the same", "clearly lower"."""
         off = abs(self.effect - 0.5)
         if not self.differs:
             return "about the same"
@@ -60,23 +60,23 @@ class ScoreDifference:
 
 
 def score_difference(fit_data: FitData) -> ScoreDifference:
-    """The scores of missing rows against those of labelled ones, cell by cell."""
+    """The scores of missing rows against those of labeled ones, cell by cell."""
     need_missing(fit_data)
-    need_labelled(fit_data)
+    need_labeled(fit_data)
     cells = fit_data.data.cells
-    labelled = np.asarray(cells.positives + cells.negatives, dtype=np.float64)
+    labeled = np.asarray(cells.positives + cells.negatives, dtype=np.float64)
     missing = np.asarray(cells.missing, dtype=np.float64)
     if cells.tie_starts is not None:
-        labelled, missing = (np.add.reduceat(counts, cells.tie_starts) for counts in (labelled, missing))
-    if labelled.size == 1:
+        labeled, missing = (np.add.reduceat(counts, cells.tie_starts) for counts in (labeled, missing))
+    if labeled.size == 1:
         raise AbsentError("all scores are equal.")
-    found = compared(labelled, missing)
+    found = compared(labeled, missing)
     return ScoreDifference(found.effect, found.distance, found.p_location, found.p_shape)
 
 
 @dataclass(frozen=True)
 class MixtureCheck:
-    """Whether the scores of the missing rows are a mixture of those of labelled positives and labelled negatives.
+    """Whether the scores of the missing rows are a mixture of those of labeled positives and labeled negatives.
 
     If labels are missing by label alone, they are. The check needs no calibration: it compares histograms.
 
@@ -102,12 +102,12 @@ class MixtureCheck:
 def mixture_check(fit_data: FitData) -> MixtureCheck:
     """The mixture test on up to eight bins that hold equally much of all three: positives, negatives, missing rows."""
     need_missing(fit_data)
-    need_labelled(fit_data)
+    need_labeled(fit_data)
     groups = (fit_data.table.positives, fit_data.table.negatives, fit_data.table.missing)
     rows = [float(group.sum()) for group in groups]
     if min(rows) < LEAST_ROWS:
         raise AbsentError(
-            f"needs {LEAST_ROWS} labelled positives, {LEAST_ROWS} labelled negatives and {LEAST_ROWS} missing rows; "
+            f"needs {LEAST_ROWS} labeled positives, {LEAST_ROWS} labeled negatives and {LEAST_ROWS} missing rows; "
             f"there are {rows[0]:,.0f}, {rows[1]:,.0f} and {rows[2]:,.0f}."
         )
     fit = mixture_test(*groups)

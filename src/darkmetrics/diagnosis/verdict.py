@@ -29,7 +29,7 @@ def _by_scores(found: "Diagnosis") -> str:
         return "cannot be told"
     if not found.score_difference.differs:
         # With few rows on either side even a large difference would not show.
-        few = min(found.counts["labelled"], found.counts["missing"]) < LEAST_ROWS
+        few = min(found.counts["labeled"], found.counts["missing"]) < LEAST_ROWS
         return "cannot be told" if few else "no difference in scores"
     if found.mixture is not None and found.mixture.refutes_by_label:
         return "not by label alone"
@@ -39,7 +39,7 @@ def _by_scores(found: "Diagnosis") -> str:
 def size(found: "Diagnosis") -> str:
     """How many rows there are, with and without a label."""
     n, m = found.counts["rows"], found.counts["missing"]
-    return f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labelled, {m:,} missing ({m / n:.1%})"
+    return f"{n:,} {'row' if n == 1 else 'rows'}: {n - m:,} labeled, {m:,} missing ({m / n:.1%})"
 
 
 def sentences(found: "Diagnosis") -> list[str]:
@@ -71,7 +71,7 @@ def _of_groups(found: "Diagnosis") -> str:
         return ""
     return (
         f"These are the rows of {found.groups:,} groups, each with a label model of its own. Where groups differ, the "
-        "labelled and missing rows of all of them together differ too, whatever the reason in each: ask the groups."
+        "labeled and missing rows of all of them together differ too, whatever the reason in each: ask the groups."
     )
 
 
@@ -82,24 +82,24 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
     if difference is None:
         return f"These rows cannot say why labels are missing: {found.absent['score_difference']}"
     if kind == "cannot be told":
-        return "There are too few rows to compare the scores of labelled and missing ones."
+        return "There are too few rows to compare the scores of labeled and missing ones."
     p = p_text(difference.p_value)
     if kind == "no difference in scores":
         return (
-            f"Missing rows have about the same scores as labelled ones ({p}). That fits 'at random', and it fits score "
+            f"Missing rows have about the same scores as labeled ones ({p}). That fits 'at random', and it fits score "
             "and label pulling in opposite directions: scores cannot tell."
         )
     if difference.words == "differently spread":
-        text = f"The scores of missing rows are spread differently from those of labelled ones ({p})"
+        text = f"The scores of missing rows are spread differently from those of labeled ones ({p})"
     else:
         text = (
-            f"Missing rows have {difference.words} scores than labelled ones "
+            f"Missing rows have {difference.words} scores than labeled ones "
             f"(higher in {difference.effect:.0%} of pairs, {p})"
         )
     if found.mixture is None:
         return f"{text}; there is too little to check whether 'by label' could explain it."
     if found.mixture.refutes_by_label:
-        mixture = f"no mixture of labelled positives and negatives ({p_text(found.mixture.p_value)})"
+        mixture = f"no mixture of labeled positives and negatives ({p_text(found.mixture.p_value)})"
         return f"{text} and are {mixture}, so 'by label' alone is refuted."
     cannot = "the scores" if missingness(found) == "late" else "the data"
     return f"{text}; both 'by score' and 'by label' explain it, and {cannot} cannot tell which is true."
@@ -113,8 +113,8 @@ def _of_prevalence(found: "Diagnosis", kind: str) -> str:
         return ""
     shown = [f"{reason.prevalence.mean:.1%} if {name}" for name, reason in reasons.items()]
     text = f"Positive missing rows: {_listed(shown)}"
-    if found.labelled_prevalence is not None:
-        text += f" (labelled ones: {found.labelled_prevalence:.1%})"
+    if found.labeled_prevalence is not None:
+        text += f" (labeled ones: {found.labeled_prevalence:.1%})"
     return text + _largest_move(list(reasons.values())) + "."
 
 
@@ -144,7 +144,7 @@ def _of_calibration(found: "Diagnosis") -> str:
     counts = {which: found.counts[which] for which in ("positive", "negative")}
     which = min(counts, key=lambda name: counts[name])
     few = counts[which]
-    if found.counts["labelled"] and few < _FEW_LABELS:
+    if found.counts["labeled"] and few < _FEW_LABELS:
         number = "no" if few == 0 else f"only {few}"
         return f"There {'is' if few == 1 else 'are'} {number} {which} label{'' if few == 1 else 's'} to learn from."
     check = found.calibration
@@ -158,8 +158,7 @@ def _of_calibration(found: "Diagnosis") -> str:
         )
     beyond = f" ({p_text(check.p_value)})" if check.p_value < LEVEL else " everywhere"
     return (
-        f"The calibration curve does not fit the labelled rows{beyond}: {where}; consider "
-        "label_models.Calibrated('isotonic')."
+        f"The calibration curve does not fit the labeled rows{beyond}: {where}; consider missing.ByScore('isotonic')."
     )
 
 
@@ -168,11 +167,11 @@ def _of_reference(found: "Diagnosis") -> str:
     if check is None:
         return ""
     if check.p_value >= LEVEL:
-        return f"The labelled rows agree with the reference rows ({p_text(check.p_value)})."
+        return f"The labeled rows agree with the reference rows ({p_text(check.p_value)})."
     if not check.contradicts:
-        return f"The labelled rows nearly agree with the reference rows: {check.gap:.1%} apart on average."
+        return f"The labeled rows nearly agree with the reference rows: {check.gap:.1%} apart on average."
     return (
-        f"The labelled rows contradict the reference rows ({p_text(check.p_value)}; {check.positive:.1%} are positive "
+        f"The labeled rows contradict the reference rows ({p_text(check.p_value)}; {check.positive:.1%} are positive "
         f"where {check.expected:.1%} were to be expected): either something has drifted since the reference was taken, "
         "or labels are missing because of what they are, and these data cannot say which."
     )
@@ -185,15 +184,15 @@ def _of_overlap(found: "Diagnosis") -> str:
 
 
 def _advice(found: "Diagnosis", kind: str) -> str:
-    give = "give reference=(labels, scores) of fully labelled rows"
-    time = "; where labels are late, give age= of all rows"
+    give = "give missingness=dm.missing.Reference(labels, scores) of fully labeled rows"
+    time = "; where labels are late, pass missingness=dm.missing.Delayed(age=...)"
     if kind == "no missing labels":
         return ""
     if found.reference is not None and found.reference.contradicts:
-        return "If you know that it drifted, leave reference= out; if you know that it did not, keep it."
+        return "If you know that it drifted, leave the reference rows out; if you know that it did not, keep it."
     if found.n_reference:
         return "With reference rows nothing has to be stated about why labels are missing, as long as nothing drifts."
-    if found.arrival is not None and found.stated in (None, "late"):
+    if found.arrival is not None and found.stated in (None, "delayed"):
         return _of_ages(found.arrival)
     if found.stated is not None:
         return _of_statement(found.stated, kind, give)

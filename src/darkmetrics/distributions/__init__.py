@@ -3,7 +3,7 @@
 Import rule: distributions may import kernels and exceptions, but no metric, no method and no label model.
 """
 
-from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments, chance_of_target, check_level
+from darkmetrics.distributions.base import DrawMoments, Interval, MetricDistribution, chance_of_target, check_level
 from darkmetrics.distributions.beta import BetaMixture, Rational
 from darkmetrics.distributions.kinds import Discrete, Normal, Tabulated, Undefined
 from darkmetrics.distributions.mixture import Mixture, mix
@@ -11,10 +11,10 @@ from darkmetrics.distributions.mixture import Mixture, mix
 __all__ = [
     "BetaMixture",
     "Discrete",
+    "DrawMoments",
     "Interval",
     "MetricDistribution",
     "Mixture",
-    "NodeMoments",
     "Normal",
     "Rational",
     "Tabulated",

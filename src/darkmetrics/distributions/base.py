@@ -30,7 +30,7 @@ class Interval(NamedTuple):
     high: float
 
 
-class NodeMoments(NamedTuple):
+class DrawMoments(NamedTuple):
     """Weight of each posterior draw in the distribution, and mean and variance of the metric at each draw.
 
     A draw at which the metric is never defined has weight zero and the mean of the other draws.
@@ -41,7 +41,7 @@ class NodeMoments(NamedTuple):
     var: FloatArray
 
     @classmethod
-    def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "NodeMoments":
+    def of(cls, weight: FloatArray, mean: FloatArray, var: FloatArray) -> "DrawMoments":
         """Return the moments; draws of weight zero get the mean of the others and no variance."""
         # Contiguous: sums over columns of a table have other last digits than sums over a copy.
         mean, var = np.ascontiguousarray(mean), np.ascontiguousarray(var)
@@ -84,6 +84,21 @@ def _parse_numbers(name: str, value: Any) -> FloatArray:
     raise InputError(f"{name}: expected a number or an array of numbers, got {reprlib.repr(value)}.")
 
 
+# What people try by the names of other libraries, and the call to make.
+_INSTEAD = {
+    "confidence_interval": "interval(0.9)",
+    "conf_int": "interval(0.9)",
+    "ci": "interval(0.9)",
+    "quantile": "ppf(q)",
+    "percentile": "ppf(q / 100)",
+    "sample": "rvs(size)",
+    "value": "mean()",
+    "estimate": "mean()",
+    "stderr": "std()",
+    "plot": "plot(metric) of the evaluation",
+}
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MetricDistribution(ABC):
     """Distribution of one metric on these rows, given the labels, the scores and the label model.
@@ -104,7 +119,7 @@ class MetricDistribution(ABC):
         Smallest and largest value over all label assignments to the missing rows, whatever their probability.
     bounds_sharp : bool
         Whether label assignments attain both bounds; if not, the bounds enclose the distribution.
-    by_node : NodeMoments or None
+    by_draw : DrawMoments or None
         Mean and variance of the metric at each posterior draw, if there are several draws.
     noise : float
         Rounding error of the metric's values in addition to their own last digits (`Functional.noise`).
@@ -115,7 +130,7 @@ class MetricDistribution(ABC):
     given_defined: bool = False
     bounds: Interval = field(default=Interval(-np.inf, np.inf))
     bounds_sharp: bool = True
-    by_node: NodeMoments | None = None
+    by_draw: DrawMoments | None = None
     noise: float = 0.0
     # Computes the proven error bound; None if nothing is proven, or nothing has to be.
     certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
@@ -135,6 +150,10 @@ class MetricDistribution(ABC):
     @cached_property
     def _mean_and_variance(self) -> tuple[float, float]:
         return self._moments()
+
+    def __getattr__(self, name: str) -> Any:
+        hint = f" Call {_INSTEAD[name]}." if name in _INSTEAD else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}.{hint}")
 
     def mean(self) -> float:
         """Return the expected value: the point estimate to report."""
@@ -303,15 +322,15 @@ def mass_below(distribution: MetricDistribution, t: float) -> float:
     return 2.0 * float(distribution.pit(t)) - float(distribution.cdf(t))
 
 
-def chance_of_target(law: MetricDistribution, target: float, better: str) -> float:
+def chance_of_target(distribution: MetricDistribution, target: float, better: str) -> float:
     """Return the probability that a metric meets a target: at least, or at most if lower is better; NaN if undefined.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.distributions import chance_of_target
-    >>> ev = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="accuracy")
+    >>> ev = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), metrics="accuracy")
     >>> round(chance_of_target(ev["accuracy"], 0.75, "higher"), 9), chance_of_target(ev["accuracy"], 0.75, "lower")
     (0.6, 1.0)
     """
-    return float(law.cdf(target)) if better == "lower" else 1.0 - mass_below(law, target)
+    return float(distribution.cdf(target)) if better == "lower" else 1.0 - mass_below(distribution, target)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distributions.base import Interval, MetricDistribution, NodeMoments
+from darkmetrics.distributions.base import DrawMoments, Interval, MetricDistribution
 from darkmetrics.distributions.combined import Combined
 from darkmetrics.distributions.counting import Atoms, count_positives, enumerate_assignments
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws
@@ -119,7 +119,7 @@ def distribution_of_atoms(functional: Functional, atoms: Atoms) -> MetricDistrib
     distribution = Discrete.from_atoms(values, mass, functional.fill, **facts)
     if isinstance(distribution, Undefined) or atoms.weight.size == 1:
         return distribution
-    return replace(distribution, by_node=atoms.moments(functional.fill, distribution.mean()))
+    return replace(distribution, by_draw=atoms.moments(functional.fill, distribution.mean()))
 
 
 def expanded_distribution(functional: Functional, problem: Problem) -> MetricDistribution | None:
@@ -149,7 +149,7 @@ def expanded_distribution(functional: Functional, problem: Problem) -> MetricDis
         return None
     if problem.weight.size == 1:
         return distribution
-    return replace(distribution, by_node=NodeMoments.of(problem.weight, mean, variance))
+    return replace(distribution, by_draw=DrawMoments.of(problem.weight, mean, variance))
 
 
 def distribution_of_draws(functional: Functional, problem: Problem, draws: Draws) -> MetricDistribution:
@@ -164,10 +164,10 @@ def distribution_of_draws(functional: Functional, problem: Problem, draws: Draws
         distribution = replace(distribution, undefined=exact)
     if problem.weight.size == 1:
         return distribution
-    return replace(distribution, by_node=moments_of_draws(functional.filled(values), draws, problem.weight.size))
+    return replace(distribution, by_draw=moments_of_draws(functional.filled(values), draws, problem.weight.size))
 
 
-def moments_of_draws(values: FloatArray, draws: Draws, n_draws: int) -> NodeMoments:
+def moments_of_draws(values: FloatArray, draws: Draws, n_draws: int) -> DrawMoments:
     """Return weight, mean and variance of drawn values at each posterior draw; undefined ones are left out."""
     defined = ~np.isnan(values)
     values, mass, draw = values[defined], draws.mass[defined], draws.draw[defined]
@@ -175,4 +175,4 @@ def moments_of_draws(values: FloatArray, draws: Draws, n_draws: int) -> NodeMome
     safe = np.where(total > 0.0, total, 1.0)
     mean = np.bincount(draw, mass * values, n_draws) / safe
     variance = np.bincount(draw, mass * (values - mean[draw]) ** 2, n_draws) / safe
-    return NodeMoments.of(total / total.sum(), mean, variance)
+    return DrawMoments.of(total / total.sum(), mean, variance)

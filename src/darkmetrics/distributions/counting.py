@@ -10,7 +10,7 @@ from functools import reduce
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics.distributions.base import NodeMoments
+from darkmetrics.distributions.base import DrawMoments
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.problem import Problem, window_of
 
@@ -46,7 +46,7 @@ class Atoms:
         """Return the probability of each atom at every draw (n_draws x n_atoms)."""
         return _outer(list(self.blocks))
 
-    def moments(self, fill: float, centre: float) -> NodeMoments:
+    def moments(self, fill: float, centre: float) -> DrawMoments:
         """Return the mean and variance of the functional at every draw; undefined values count as `fill`, if any."""
         values = np.where(np.isnan(self.values), fill, self.values)
         defined = ~np.isnan(values)
@@ -59,7 +59,7 @@ class Atoms:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, square = mean / total, square / total
         weight = self.weight * total
-        return NodeMoments.of(weight / weight.sum(), centre + mean, square - mean**2)
+        return DrawMoments.of(weight / weight.sum(), centre + mean, square - mean**2)
 
     def _expected(self, values: FloatArray) -> FloatArray:
         """Return the expected values of functions of the atoms, on the first axis, at every draw (last axis)."""

@@ -53,8 +53,8 @@ class Discrete(MetricDistribution):
         return self.atoms[np.minimum(index, self.atoms.size - 1)]
 
     def _moments(self) -> tuple[float, float]:
-        if self.by_node is not None:  # exact, also where the atoms are rounded to a lattice
-            return self.by_node.total()
+        if self.by_draw is not None:  # exact, also where the atoms are rounded to a lattice
+            return self.by_draw.total()
         # Rounding errors must not move the mean outside the atoms.
         mean = float(np.clip(self.masses @ self.atoms, self.atoms[0], self.atoms[-1]))
         return mean, float(self.masses @ (self.atoms - mean) ** 2)

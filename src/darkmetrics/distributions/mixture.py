@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from darkmetrics._kernels.arrays import LEVEL_ROUNDING, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import BRACKET_TOLERANCE, RELATIVE_TOLERANCE
 from darkmetrics.certificate import Certificate, mixture_certificate
-from darkmetrics.distributions.base import MetricDistribution, NodeMoments, slack
+from darkmetrics.distributions.base import DrawMoments, MetricDistribution, slack
 from darkmetrics.distributions.kinds import Discrete, Normal, Undefined
 
 # Discrete components are joined if they have at most this many atoms; sorting more is slower than a cdf of each.
@@ -32,9 +32,9 @@ class Mixture(MetricDistribution):
     weight: FloatArray
 
     def __post_init__(self) -> None:
-        if self.by_node is None:
+        if self.by_draw is None:
             moments = np.array([(component.mean(), component.var()) for component in self.components])
-            object.__setattr__(self, "by_node", NodeMoments.of(self.weight, moments[:, 0], moments[:, 1]))
+            object.__setattr__(self, "by_draw", DrawMoments.of(self.weight, moments[:, 0], moments[:, 1]))
 
     def _cdf(self, t: FloatArray, *, left: bool) -> FloatArray:
         level: FloatArray = np.zeros(t.shape)
@@ -108,8 +108,8 @@ class Mixture(MetricDistribution):
         return np.where(self._cdf(atom, left=False) >= q, atom, b)
 
     def _moments(self) -> tuple[float, float]:
-        assert self.by_node is not None
-        return self.by_node.total()
+        assert self.by_draw is not None
+        return self.by_draw.total()
 
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: Any = None) -> Any:
         generator = np.random.default_rng(rng)
@@ -157,7 +157,7 @@ def mix(
     draws = np.flatnonzero(draw_weight > 0.0).tolist()
     used = [components[draw] for draw in draws]
     moments = np.array([(component.mean(), component.var()) for component in components])
-    by_node = NodeMoments.of(draw_weight, moments[:, 0], moments[:, 1])
+    by_draw = DrawMoments.of(draw_weight, moments[:, 0], moments[:, 1])
     if facts.get("method") != "exact":
         facts["certify"] = partial(
             _weighted_certificate, used, draw_weight[draws], 0.5 * float(np.abs(draw_weight - weight).sum())
@@ -169,9 +169,9 @@ def mix(
             [draw_weight[draw] * component.masses for draw, component in zip(draws, atoms, strict=True)]
         )
         return replace(
-            Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_node=by_node, **facts
+            Discrete.from_atoms(values, masses, np.nan, noise=facts.get("noise", 0.0)), by_draw=by_draw, **facts
         )
-    return Mixture(components=used, weight=draw_weight[draws], by_node=by_node, **facts)
+    return Mixture(components=used, weight=draw_weight[draws], by_draw=by_draw, **facts)
 
 
 def _weighted_certificate(
@@ -189,7 +189,7 @@ def _weighted_certificate(
 
 def variance_shares(distribution: MetricDistribution, shift: FloatArray | None) -> dict[str, float]:
     """Return the fractions of the variance due to labels, calibration and prevalence (`shift` of each draw)."""
-    at_draws = distribution.by_node
+    at_draws = distribution.by_draw
     # The variance of a distribution with one value is a rounding error and has no source.
     largest = max(abs(end) for end in distribution.bounds)
     rounding = _ROUNDING * (largest if np.isfinite(largest) else abs(distribution.mean()))

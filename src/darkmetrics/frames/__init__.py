@@ -15,6 +15,7 @@ from darkmetrics.frames.arrays import (
     number_column,
     row_count,
     row_names,
+    select_columns,
     take_rows,
     to_native_frame,
     value_column,
@@ -30,9 +31,10 @@ from darkmetrics.frames.checks import (
 )
 from darkmetrics.frames.counting import count_cells
 from darkmetrics.frames.group_cells import Counted
+from darkmetrics.frames.guessing import guess_columns, likely_columns
 from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
-from darkmetrics.frames.roles import ColumnNames, check_name, title
+from darkmetrics.frames.roles import ColumnNames, argument_of, check_name, part_of, title, unknown_column
 from darkmetrics.frames.sources import lazy_frame
 from darkmetrics.frames.texts import table_of
 
@@ -48,25 +50,31 @@ __all__ = [
     "Times",
     "after_maturity",
     "are_strata",
+    "argument_of",
     "check_name",
     "check_weight_sizes",
     "columns_of",
     "count_cells",
     "duration_column",
+    "guess_columns",
     "is_container",
     "is_missing",
     "label_column",
     "lazy_frame",
+    "likely_columns",
     "meaning_missing",
     "meant_decisions",
     "number_column",
     "odd_propensities",
+    "part_of",
     "row_count",
     "row_names",
+    "select_columns",
     "table_of",
     "take_rows",
     "time_column",
     "title",
     "to_native_frame",
+    "unknown_column",
     "value_column",
 ]

@@ -11,26 +11,26 @@ from darkmetrics._kernels.age_grid import AGE, DAYS, LOWEST, MATURE, NO_DELAY, S
 from darkmetrics.exceptions import InputError, MissingnessWarning, warn
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import looked_up, looks_up
-from darkmetrics.frames.labels import MARK, Labelled
+from darkmetrics.frames.labels import MARK, Labeled
 from darkmetrics.frames.moments import DAY, AsOf, Moments
 from darkmetrics.frames.roles import ColumnNames
 
-_SCORED, _CAME = nw.col("scored_at"), nw.col("labelled_at")
+_SCORED, _CAME = nw.col("scored_at"), nw.col("labeled_at")
 # So many days, a quarter of a century, make a list that a query can hold.
 _MOST_LISTED = 2**13
 # A microsecond is more than this power of two of a day.
 _LOWEST_OCTAVE = -37
 
 
-def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Labelled:
+def aged(source: Labeled, columns: ColumnNames, as_of: Any, maturity: float | None) -> Labeled:
     """Return the rows that had been scored at `as_of`, with the labels that had come by then.
 
     The column "age" holds the number of the bins of age and delay (see `_kernels.age_grid`). If one column has dates
     alone, ages and delays are whole days. `maturity` is in days.
     """
     clocks = dict(source.rows.moments)
-    if "labelled_at" in clocks and not clocks["labelled_at"].known:
-        clocks["labelled_at"] = clocks["scored_at"]
+    if "labeled_at" in clocks and not clocks["labeled_at"].known:
+        clocks["labeled_at"] = clocks["scored_at"]
     scored = clocks["scored_at"]
     ends = _ends(source.frame, columns, clocks, maturity)
     if as_of is None:
@@ -45,11 +45,11 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
             f"as_of: {_shown(as_of)}, but the oldest row was scored on {scored.shown(ends['oldest'])} "
             f"({columns.title('scored_at')}). No row is left; give a later date."
         )
-    if ends["newest"] > last and "labelled_at" not in clocks:
+    if ends["newest"] > last and "labeled_at" not in clocks:
         warn(
             f"as_of: {_shown(as_of)}, but the newest row was scored on {scored.shown(ends['newest'])} "
             f"({columns.title('scored_at')}). Rows scored after as_of are left out. Labels that arrived after it "
-            "stay, so the estimates may use labels that were not known then. Pass labelled_at= to hide them, or the "
+            "stay, so the estimates may use labels that were not known then. Pass labeled_at= to hide them, or the "
             "table of that day.",
             MissingnessWarning,
         )
@@ -58,17 +58,17 @@ def aged(source: Labelled, columns: ColumnNames, as_of: Any, maturity: float | N
     whole_day = AsOf.of(as_of).day is not None
     now = last - last % DAY if by_day else last + whole_day
     frame = source.frame.filter(last >= _SCORED) if ends["newest"] > last else source.frame
-    if "labelled_at" in clocks:
+    if "labeled_at" in clocks:
         if _in_doubt(ends, maturity):
             _check(source.frame, columns, clocks, by_day=by_day, maturity=maturity)
         frame = _hidden(frame, last) if ends["latest"] > last else frame
     days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
     frame = frame.with_columns(age=now - days["scored_at"])
-    if "labelled_at" in days:
-        frame = frame.with_columns(delay=days["labelled_at"] - days["scored_at"])
-    whole = by_day or _are_whole(frame, "labelled_at" in days)
+    if "labeled_at" in days:
+        frame = frame.with_columns(delay=days["labeled_at"] - days["scored_at"])
+    whole = by_day or _are_whole(frame, "labeled_at" in days)
     oldest = now - ends["oldest"] + DAY
-    parts = ["age", "delay"] if "labelled_at" in days else ["age"]
+    parts = ["age", "delay"] if "labeled_at" in days else ["age"]
     if by_day and oldest <= _MOST_LISTED * DAY and looks_up(frame):
         frame = _with_listed_bins(frame, parts, oldest, maturity)
     else:
@@ -87,7 +87,7 @@ def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity
         "oldest": _SCORED.min(),
         "newest": _SCORED.max(),
     }
-    if "labelled_at" in clocks:
+    if "labeled_at" in clocks:
         took = _CAME - _SCORED
         wanted |= {"latest": _CAME.max(), "shortest": took.min(), "longest": took.max()}
         wanted |= {key: _count(rule) for key, rule in _wrongly_timed(maturity).items()}
@@ -96,7 +96,7 @@ def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity
             wanted[f"clock {part}"] = _count(~_is_midnight(nw.col(part)) & ~nw.col(part).is_null())
     found = {"latest": float("nan")} | _answered(frame, wanted)
     if not found["rows"]:
-        raise InputError("frame: no rows. At least one row is needed.")
+        raise InputError("data: no rows. At least one row is needed.")
     if found["blank"]:
         share = f"{int(found['blank']):,} of {int(found['rows']):,} values {'is' if found['blank'] == 1 else 'are'}"
         raise InputError.about(
@@ -117,27 +117,27 @@ def _wrongly_timed(maturity: float | None) -> dict[str, nw.Expr]:
     # With a maturity, negatives need no time: the maturity declares them.
     known = nw.col("missing").is_null()
     needed = known if maturity is None else ~nw.col("positive").is_null()
-    return {"unlabelled": ~_CAME.is_null() & ~known, "lacking": _CAME.is_null() & needed}
+    return {"unlabeled": ~_CAME.is_null() & ~known, "lacking": _CAME.is_null() & needed}
 
 
 def _in_doubt(ends: dict[str, float], maturity: float | None) -> bool:
     """Whether another pass over the table is needed to tell if its times are right: by day they are moved by a day."""
     late = maturity is not None and ends["longest"] + DAY > maturity * DAY
-    return bool(late or ends["shortest"] < 0.0 or ends["unlabelled"] or ends["lacking"])
+    return bool(late or ends["shortest"] < 0.0 or ends["unlabeled"] or ends["lacking"])
 
 
 def _check(
     frame: Any, columns: ColumnNames, clocks: dict[str, Moments], *, by_day: bool, maturity: float | None
 ) -> None:
     """Labels come after scoring, all that are there have come, and none after the maturity."""
-    name, other = columns.title("labelled_at"), columns.title("scored_at")
+    name, other = columns.title("labeled_at"), columns.title("scored_at")
     days = {part: _day(nw.col(part)) if by_day and not one.dates else nw.col(part) for part, one in clocks.items()}
-    took = days["labelled_at"] - days["scored_at"]
+    took = days["labeled_at"] - days["scored_at"]
     wanted = {"early": took < 0.0, **_wrongly_timed(maturity)}
     found = _answered(frame, {key: _count(rule) for key, rule in wanted.items()} | {"longest": took.max()})
 
     def first(key: str) -> dict[str, str]:
-        row = collected(frame.filter(wanted[key]).select("scored_at", "labelled_at").head(1))
+        row = collected(frame.filter(wanted[key]).select("scored_at", "labeled_at").head(1))
         times = {part: float(numbers(row, part)[0]) for part in clocks}
         return {part: clocks[part].shown(time) for part, time in times.items() if time == time}
 
@@ -145,15 +145,15 @@ def _check(
         times = first("early")
         raise InputError.about(
             name,
-            f"{_number(found['early'], 'label')} came before scoring (such as {times['labelled_at']} for a row with "
+            f"{_number(found['early'], 'label')} came before scoring (such as {times['labeled_at']} for a row with "
             f"{times['scored_at']} in {other}). A label comes after its row is scored; correct or drop such rows.",
         )
-    if found["unlabelled"]:
-        has = "has" if found["unlabelled"] == 1 else "have"
+    if found["unlabeled"]:
+        has = "has" if found["unlabeled"] == 1 else "have"
         raise InputError.about(
             name,
-            f"{_number(found['unlabelled'], 'row')} {has} a date but no label (such as "
-            f"{first('unlabelled')['labelled_at']}). Where no label has come there must be no date.",
+            f"{_number(found['unlabeled'], 'row')} {has} a date but no label (such as "
+            f"{first('unlabeled')['labeled_at']}). Where no label has come there must be no date.",
         )
     if found["lacking"]:
         kind = "label" if maturity is None else "positive label"
@@ -162,7 +162,7 @@ def _check(
             name,
             f"{_number(found['lacking'], kind)} {has} no date (such as that of a row with "
             f"{first('lacking')['scored_at']} in {other}). Every {kind} needs the time when it came; or leave "
-            "labelled_at out.",
+            "labeled_at out.",
         )
     if maturity is not None and found["longest"] > maturity * DAY:
         beyond = _answered(frame, {"late": _count(took > maturity * DAY), "timed": _count(~took.is_null())})
@@ -187,7 +187,7 @@ def _hidden(frame: Any, last: float) -> Any:
         missing=nw.when(later).then(MARK).otherwise(nw.col("missing")),
         positive=nw.when(there).then(nw.col("positive")),
         negative=nw.when(there).then(nw.col("negative")),
-        labelled_at=nw.when(~later).then(_CAME),
+        labeled_at=nw.when(~later).then(_CAME),
     )
 
 

@@ -381,12 +381,19 @@ def row_count(table: Any, name: str) -> int:
 
 
 def columns_of(table: Any, argument: str) -> Any:
-    """The columns of a table in memory by their names; anything else as it is."""
+    """The columns of a table in memory, or of a mapping, by their names; anything else as it is."""
     try:
         frame = nw.from_native(table, eager_only=True, pass_through=True)
         return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
     except nw.exceptions.DuplicateError as error:
         raise InputError.about(argument, f"column names must differ. {' '.join(str(error).split())}") from None
+
+
+def select_columns(table: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a table in memory, or of a mapping of arrays, as a table."""
+    if isinstance(table, Mapping):
+        return np.column_stack([np.asarray(table[name]) for name in names])
+    return nw.from_native(table, eager_only=True).select(names).to_native()
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:

@@ -14,13 +14,13 @@ MOST_BUCKETS = 2**24
 _LARGEST = sys.float_info.max
 
 
-def with_bucket(frame: Any, buckets: int, column: str = "score", name: str = "bucket") -> Any:
+def with_bucket(frame: Any, score_bins: int, column: str = "score", name: str = "bucket") -> Any:
     """Return the frame with the bucket of each score of a Float64 column; scores not finite are in `NO_BUCKET`.
 
     Each step is a column: engines that do not look for common parts of expressions would compute the roots five times.
     """
     score, distance, step = nw.col(column), nw.col("distance"), nw.col("step")
-    half = buckets // 2
+    half = score_bins // 2
     inside = distance >= 0.0
     # To the nearer end of [0, 1]: negative beyond it, and 0 for what has no bucket (roots of NaN are errors somewhere).
     frame = frame.with_columns(
@@ -39,10 +39,10 @@ def with_bucket(frame: Any, buckets: int, column: str = "score", name: str = "bu
     frame = frame.with_columns(step=nw.when(step > half - 1.0).then(nw.lit(half - 1.0)).otherwise(step))
     outside = (
         nw.when(score > 1.0)
-        .then(buckets + half - 1.0 - step)
-        .otherwise(nw.when(score >= -1.0).then(-1.0 - step).otherwise(step - float(buckets)))
+        .then(score_bins + half - 1.0 - step)
+        .otherwise(nw.when(score >= -1.0).then(-1.0 - step).otherwise(step - float(score_bins)))
     )
-    place = nw.when(inside).then(nw.when(score <= 0.5).then(step).otherwise(buckets - 1.0 - step)).otherwise(outside)
+    place = nw.when(inside).then(nw.when(score <= 0.5).then(step).otherwise(score_bins - 1.0 - step)).otherwise(outside)
     finite = (score >= -_LARGEST) & (score <= _LARGEST)
     # Whole numbers: PyArrow's hashes of whole floats collide, and grouping by them takes a hundred times as long.
     bucket = nw.when(finite).then(place).otherwise(nw.lit(float(NO_BUCKET))).cast(nw.Int32)

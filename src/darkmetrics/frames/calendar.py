@@ -9,22 +9,22 @@ from darkmetrics._vocabulary import PERIODS
 from darkmetrics.exceptions import InputError, unknown_name
 
 
-def check_period(time: str | None, every: str | None) -> None:
-    """`time` and `every` come together, and `every` is one of PERIODS."""
-    if time is None and every is not None:
-        raise InputError(f"every: {every!r}, but no time column is named. Say time=.")
+def check_period(time: str | None, period: str | None) -> None:
+    """`time` and `period` come together, and `period` is one of PERIODS."""
+    if time is None and period is not None:
+        raise InputError(f"period: {period!r}, but no time column is named. Say time=.")
     if time is not None:
-        if every is None:
-            raise InputError(f"every: missing. Say how to cut {time!r}: {', '.join(map(repr, PERIODS))}.")
-        if every not in PERIODS:
-            raise unknown_name("every", "period", str(every), PERIODS)
+        if period is None:
+            raise InputError(f"period: missing. Say how to cut {time!r}: {', '.join(map(repr, PERIODS))}.")
+        if period not in PERIODS:
+            raise unknown_name("period", "period", str(period), PERIODS)
 
 
-def check_time_type(dtype: Any, called: str, every: str, name: str) -> None:
+def check_time_type(dtype: Any, called: str, period: str, name: str) -> None:
     """Only dates and datetimes have periods, and only datetimes have hours."""
     check_dates(dtype, called, "periods", name)
-    if every == "hour" and dtype == nw.Date:
-        raise InputError.about(name, "has dates without a time, which have no hours. Say every='day' or longer.")
+    if period == "hour" and dtype == nw.Date:
+        raise InputError.about(name, "has dates without a time, which have no hours. Say period='day' or longer.")
 
 
 def check_dates(dtype: Any, called: str, what: str, name: str) -> None:
@@ -39,38 +39,38 @@ def check_dates(dtype: Any, called: str, what: str, name: str) -> None:
         raise InputError.about(name, f"has type {called}. {what.capitalize()} need dates or datetimes; cast it first.")
 
 
-def period_number(time: nw.Expr, every: str) -> nw.Expr:
+def period_number(time: nw.Expr, period: str) -> nw.Expr:
     """Which period a time lies in, counted from the year 1: equal for times of one period, rising with time.
 
     Computed from calendar fields rather than by truncating, since engines disagree about the type of a truncated time
     and about the day on which weeks begin. A time zone is that of the column: the fields are those of its clock.
     """
     year = time.dt.year().cast(nw.Float64)
-    if every == "year":
+    if period == "year":
         return year
-    if every in ("month", "quarter"):
+    if period in ("month", "quarter"):
         months = year * 12.0 + time.dt.month().cast(nw.Float64) - 1.0
-        return months if every == "month" else _whole(months / 3.0)
+        return months if period == "month" else _whole(months / 3.0)
     past = year - 1.0
     leaps = _whole(past / 4.0) - _whole(past / 100.0) + _whole(past / 400.0)
     day = past * 365.0 + leaps + time.dt.ordinal_day().cast(nw.Float64)
-    if every == "week":
+    if period == "week":
         return _whole((day - 1.0) / 7.0)  # day 1 was a Monday
-    return day if every == "day" else day * 24.0 + time.dt.hour().cast(nw.Float64)
+    return day if period == "day" else day * 24.0 + time.dt.hour().cast(nw.Float64)
 
 
-def period_start(number: float, every: str) -> dt.date | dt.datetime:
+def period_start(number: float, period: str) -> dt.date | dt.datetime:
     """The first day of a period, or its hour."""
     n = int(number)
-    if every == "year":
+    if period == "year":
         return dt.date(n, 1, 1)
-    if every == "quarter":
+    if period == "quarter":
         return dt.date(n // 4, n % 4 * 3 + 1, 1)
-    if every == "month":
+    if period == "month":
         return dt.date(n // 12, n % 12 + 1, 1)
-    if every == "hour":
+    if period == "hour":
         return dt.datetime.combine(dt.date.fromordinal(n // 24), dt.time(n % 24))
-    return dt.date.fromordinal(7 * n + 1 if every == "week" else n)
+    return dt.date.fromordinal(7 * n + 1 if period == "week" else n)
 
 
 def _whole(number: nw.Expr) -> nw.Expr:

@@ -87,11 +87,11 @@ PROPENSITY_RULE = (
 
 
 def odd_propensities(
-    propensity: FloatArray, labelled: BoolArray, missing: BoolArray, *, aged: bool = False
+    propensity: FloatArray, labeled: BoolArray, missing: BoolArray, *, aged: bool = False
 ) -> BoolArray:
     """Return which propensities the labels contradict. The label of a row with an age may be still to come."""
     inside = (propensity >= 0.0) & (propensity <= 1.0)  # written so that NaN is odd
-    odd: BoolArray = ~inside | (labelled & (propensity == 0.0)) | (missing & (propensity == 1.0) & (not aged))
+    odd: BoolArray = ~inside | (labeled & (propensity == 0.0)) | (missing & (propensity == 1.0) & (not aged))
     return odd
 
 

@@ -25,7 +25,7 @@ def collected(query: Any) -> nw.DataFrame[Any]:
         engine = query.implementation.name.lower()
         extra = "'darkmetrics[duckdb]'" if engine == "duckdb" else error.name
         raise InputError(
-            f"frame: results of {engine} come through {error.name}, which is not installed: pip install {extra}"
+            f"data: results of {engine} come through {error.name}, which is not installed: pip install {extra}"
         ) from None
     return result
 

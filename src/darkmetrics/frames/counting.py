@@ -24,8 +24,8 @@ from darkmetrics.frames.checks import (
 )
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.group_cells import Counted, Tally, distinct, merged, tallied
-from darkmetrics.frames.labels import Labelled, classes_found, labelled
-from darkmetrics.frames.roles import ColumnNames, Rows, check_name, numbered, read_roles, title
+from darkmetrics.frames.labels import Labeled, classes_found, labeled
+from darkmetrics.frames.roles import ColumnNames, Rows, argument_of, check_name, numbered, read_roles, title
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text
 
@@ -58,10 +58,10 @@ def count_cells(
     threshold: float | Sequence[float] | None,
     pos_label: Any = 1,
     missing_label: Any = None,
-    buckets: str | int = "auto",
+    score_bins: str | int = "auto",
     by: Sequence[str] = (),
     time: str | None = None,
-    every: str | None = None,
+    period: str | None = None,
     as_of: Any = None,
     maturity: float | None = None,
     clusters: str | None = None,
@@ -85,7 +85,7 @@ def count_cells(
         How many buckets of each score, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
     by : sequence of str
         Columns whose values make groups; null and NaN are the group None.
-    time, every : str, optional
+    time, period : str, optional
         A column of dates or datetimes, and the period that it is cut into: the last key.
     as_of, maturity
         Where columns say when rows were scored: the date or time up to which ages are counted, and the age in days from
@@ -102,8 +102,8 @@ def count_cells(
     >>> cells.score.tolist(), cells.missing.tolist()
     ([0.2, 0.7, 0.9], [0, 2, 0])
     """
-    wanted = buckets_wanted(buckets)
-    check_period(time, every)
+    wanted = buckets_wanted(score_bins)
+    check_period(time, period)
     by = (by,) if isinstance(by, str) else tuple(by)
     if clusters is not None:
         by = cluster_key(clusters, columns)
@@ -115,12 +115,12 @@ def count_cells(
             needed = [*columns.given().values(), *by, *([] if time is None else [time])]
             found = lazy_frame(frame if files is None else files, needed)
         with named_clusters(clusters):
-            rows = read_roles(found, columns, by, time, every)
+            rows = read_roles(found, columns, by, time, period)
         if rows.count == 0:
-            raise InputError("frame: no rows. At least one row is needed.")
+            raise InputError("data: no rows. At least one row is needed.")
         if clusters is not None and each_its_own(rows, clusters):
             rows = replace(rows, keys={})
-        source = labelled(rows, pos_label, missing_label)
+        source = labeled(rows, pos_label, missing_label)
         if columns.scored_at is not None:
             source = aged(source, columns, as_of, maturity)
         counter = _Counter(source, columns, threshold)
@@ -140,48 +140,48 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     if wanted == "exact" or (wanted == "auto" and count is not None and count <= MOST_EXACT):
         return counter.result(counter.exact(_MOST_DEMANDED if n_scores == 1 else _MOST_WEIGHTED), None)
     # Where that makes too many cells, buckets are widened by a factor, down to the fewest.
-    buckets, factor, fewest = _BUCKETS, 1, _BUCKETS
+    score_bins, factor, fewest = _BUCKETS, 1, _BUCKETS
     if counter.aged:
-        buckets, factor, fewest = _BUCKETS_AGED, 4, _FEWEST_AGED
+        score_bins, factor, fewest = _BUCKETS_AGED, 4, _FEWEST_AGED
     elif n_scores > 1:
         few_rows = count is not None and count <= _MOST_WEIGHTED
-        buckets = _BUCKETS if few_rows else _BUCKETS_JOINT.get(n_scores, _BUCKETS_OF_MORE)
+        score_bins = _BUCKETS if few_rows else _BUCKETS_JOINT.get(n_scores, _BUCKETS_OF_MORE)
         factor, fewest = 2, FEWEST_BUCKETS
     if isinstance(wanted, int):
-        buckets = fewest = wanted
+        score_bins = fewest = wanted
     elif rows.keys:
         # A look at the keys alone: few groups can have many buckets each.
         groups, count = counter.groups()
         if count <= MOST_EXACT:
             return counter.result(counter.exact(_MOST_DEMANDED), None)
-        while buckets > _FEWEST_PER_GROUP and buckets * groups > _MOST_GROUPED:
-            buckets //= 2
-    while (tally := counter.bucketed(buckets, or_none=buckets > fewest)) is None:
-        buckets //= factor
+        while score_bins > _FEWEST_PER_GROUP and score_bins * groups > _MOST_GROUPED:
+            score_bins //= 2
+    while (tally := counter.bucketed(score_bins, or_none=score_bins > fewest)) is None:
+        score_bins //= factor
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
         exact = counter.exact(MOST_EXACT, or_none=True)
         if exact is not None:
             return counter.result(exact, None)
-    return counter.result(tally, buckets)
+    return counter.result(tally, score_bins)
 
 
-def buckets_wanted(buckets: Any) -> str | int:
+def buckets_wanted(score_bins: Any) -> str | int:
     """How finely scores are to be told apart, checked: a word, or a power of two."""
-    if isinstance(buckets, str) and buckets in ("auto", "exact"):
-        return buckets
-    if isinstance(buckets, bool) or not isinstance(buckets, (int, np.integer)):
-        raise InputError(f"buckets: expected 'auto', 'exact' or a number of score buckets, got {buckets!r}.")
-    if not FEWEST_BUCKETS <= buckets <= MOST_BUCKETS:
+    if isinstance(score_bins, str) and score_bins in ("auto", "exact"):
+        return score_bins
+    if isinstance(score_bins, bool) or not isinstance(score_bins, (int, np.integer)):
+        raise InputError(f"score_bins: expected 'auto', 'exact' or a number of score bins, got {score_bins!r}.")
+    if not FEWEST_BUCKETS <= score_bins <= MOST_BUCKETS:
         raise InputError(
-            f"buckets: {int(buckets):,} buckets. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+            f"score_bins: {int(score_bins):,} bins. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
         )
-    return nested_number(int(buckets))
+    return nested_number(int(score_bins))
 
 
 class _Counter:
     """The passes over one frame."""
 
-    def __init__(self, source: Labelled, columns: ColumnNames, threshold: float | Sequence[float] | None) -> None:
+    def __init__(self, source: Labeled, columns: ColumnNames, threshold: float | Sequence[float] | None) -> None:
         self.source, self.columns, self.threshold = source, columns, threshold
         self.grouped = bool(source.rows.keys)
         self.aged = columns.scored_at is not None
@@ -223,16 +223,16 @@ class _Counter:
         if or_none:
             return None
         raise InputError(
-            f"buckets: 'exact', but there are more than {most:,} cells. Say 'auto' or a number of buckets."
+            f"score_bins: 'exact', but there are more than {most:,} cells. Pass 'auto' or a number of bins."
         )
 
-    def bucketed(self, buckets: int, *, or_none: bool = False) -> Tally | None:
+    def bucketed(self, score_bins: int, *, or_none: bool = False) -> Tally | None:
         """Count cells of score buckets; return None, or raise an error, if there are too many."""
         frame, keys = self.frame, [*self.keys]
         sums: dict[str, Any] = {}
         for i, column in enumerate(self.scores):
             score, keys = nw.col(column), [*keys, numbered("bucket", i)]
-            frame = with_bucket(frame, buckets, column, keys[-1])
+            frame = with_bucket(frame, score_bins, column, keys[-1])
             sums |= {numbered("low", i): score.min(), numbered("high", i): score.max()}
             sums |= {numbered("total", i): score.sum()}
         if self.columns.probability is not None:
@@ -255,13 +255,13 @@ class _Counter:
                 return None
             if self.aged:
                 raise InputError.about(
-                    "buckets",
-                    f"more than {most:,} cells of score, decision, age and delay in {buckets:,} score buckets. Use a "
-                    "smaller number of buckets, dates without a time of day, or fewer groups or weights.",
+                    "score_bins",
+                    f"more than {most:,} cells of score, decision, age and delay in {score_bins:,} score bins. Use a "
+                    "smaller number of bins, dates without a time of day, or fewer groups or weights.",
                 )
             if len(self.scores) > 1:
                 raise InputError(
-                    f"buckets: more than {most:,} cells of all scores together. Say a smaller number of buckets."
+                    f"score_bins: more than {most:,} cells of all scores together. Pass a smaller number of bins."
                 )
             if self.extra_keys:
                 role = self.extra_keys[0]
@@ -271,8 +271,8 @@ class _Counter:
                     f"{_FEW_VALUES[role]}.",
                 )
             raise InputError(
-                f"by: more than {most:,} cells of {buckets:,} score buckets per group. Use fewer groups, or a "
-                "smaller number of buckets."
+                f"by: more than {most:,} cells of {score_bins:,} score bins per group. Use fewer groups, or a "
+                "smaller number of bins."
             )
         return self._checked(tallied(table, self.source.rows, keys))
 
@@ -315,7 +315,7 @@ class _Counter:
         scores = n_filled - n_candidates + n_candidates * (match / n_sampled)
         return bool(scores * cells_per_unit <= MOST_EXACT)
 
-    def result(self, tally: Tally | None, buckets: int | None) -> Counted:
+    def result(self, tally: Tally | None, score_bins: int | None) -> Counted:
         """Return the counted cells."""
         assert tally is not None
         labels = classes_found(self.source, tally)
@@ -324,7 +324,7 @@ class _Counter:
             decisions = [tally.keys[key].astype(np.bool_) for key in self.decisions]
         else:
             decisions = [decided(self.columns, self.source, tally, labels)]
-        return merged(tally, decisions, buckets, self.source.rows, labels, split=self.threshold is None)
+        return merged(tally, decisions, score_bins, self.source.rows, labels, split=self.threshold is None)
 
     def _counted(self, frame: Any, keys: list[str], more: dict[str, Any], most: int | None) -> Any:
         counts = {name: nw.col(name).count() for name in ("positive", "negative", "missing")}
@@ -336,7 +336,7 @@ class _Counter:
 
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:
-            raise InputError("frame: no rows. At least one row is needed.")
+            raise InputError("data: no rows. At least one row is needed.")
         for i, column in enumerate(self.scores):
             bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[column])
             if bad.any():
@@ -363,12 +363,12 @@ class _Counter:
 
 def cluster_key(name: str, columns: ColumnNames) -> tuple[str]:
     """The column as the only key, checked against what it cannot be had with."""
-    check_name("groups", name)
+    check_name("clusters", name)
     if columns.scored_at is not None:
-        raise InputError("groups: cannot be given beside scored_at; rows with ages are counted by their bins.")
+        raise InputError("clusters: not with scored_at; rows with ages are counted by their bins. Leave one out.")
     if name in columns.given().values():
         part = next(part for part, other in columns.given().items() if other == name)
-        raise InputError(f"groups: column {name!r} is also the {part}. Each needs a column of its own.")
+        raise InputError(f"clusters: column {name!r} is also {argument_of(part)}. Each needs a column of its own.")
     return (name,)
 
 
@@ -380,7 +380,7 @@ def named_clusters(name: str | None) -> Iterator[None]:
     except InputError as error:
         if name is None:
             raise
-        raise error.renamed({"by": "groups", title("by", name): title("groups", name)}) from None
+        raise error.renamed({"by": "clusters", title("by", name): title("clusters", name)}) from None
 
 
 def each_its_own(rows: Rows, name: str) -> bool:
@@ -394,25 +394,25 @@ def each_its_own(rows: Rows, name: str) -> bool:
     count, values, gaps = (int(numbers(found, column)[0]) for column in ("rows", "values", "gap"))
     if gaps:
         raise InputError.about(
-            title("groups", name),
+            title("clusters", name),
             f"{gaps:,} of {count:,} rows have no value. Every row needs one; a row of its own a value of its own.",
         )
     return values == count
 
 
-def check_exact(name: str, buckets: str | int) -> None:
+def check_exact(name: str, score_bins: str | int) -> None:
     """Scores of rows that share their fate cannot be had in buckets."""
-    if isinstance(buckets, int):
+    if isinstance(score_bins, int):
         raise InputError(
-            f"groups: the rows of {name!r} are told apart by their exact scores. Leave buckets at 'auto', or leave "
-            "groups out."
+            f"clusters: the rows of {name!r} are told apart by their exact scores. Leave score_bins at 'auto', or "
+            "leave clusters out."
         )
 
 
 def too_many_clustered(name: str, most: int) -> InputError:
     """That rows would have to be brought here that are too many."""
     return InputError.about(
-        title("groups", name),
-        f"more than {most:,} cells of group and score. Rows that share their fate come here as they are; take whole "
-        "groups at random, as many as fit, or leave groups out.",
+        title("clusters", name),
+        f"more than {most:,} cells of cluster and score. Clustered rows are not counted in bins; take whole "
+        "clusters at random, as many as fit, or leave clusters out.",
     )

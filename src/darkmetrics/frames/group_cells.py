@@ -34,7 +34,7 @@ class Counted:
     stratum: IntArray | None = None
     age: IntArray | None = None
     propensity: FloatArray | None = None
-    buckets: int | None = None
+    score_bins: int | None = None
     settled: bool = False  # only positives arrive, and rows that are older than the maturity are negative
     labels: list[Any] = field(default_factory=list)
     keys: Mapping[str, list[Any]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
 
 
 def merged(
-    tally: Tally, decisions: Sequence[BoolArray], buckets: int | None, rows: Rows, labels: list[Any], *, split: bool
+    tally: Tally, decisions: Sequence[BoolArray], score_bins: int | None, rows: Rows, labels: list[Any], *, split: bool
 ) -> Counted:
     """Return the cells of all groups; `split` if predictions are given and do not follow from the score."""
     n_scores = len(decisions)
@@ -141,7 +141,7 @@ def merged(
         weight=None if weight is None else weight[first],
         probability=None if chance is None else chance[first],
         **{name: kind[first] for name, kind in kinds.items()},
-        buckets=buckets if bucketed else None,
+        score_bins=score_bins if bucketed else None,
         labels=labels,
         keys=group_keys,
         starts=np.append(np.searchsorted(group[first], np.arange(group.max() + 1)), first.size),
@@ -158,7 +158,7 @@ def merged(
         ends.append([values[starts] for values in _summarize_ties(sorted_keys, sorted_spread, tally.rows[order])])
     score, low, high = (_stacked(columns) for columns in zip(*ends, strict=True))
     if tally.chance is None and np.array_equal(low, high):
-        return replace(cells, score=score, buckets=None)
+        return replace(cells, score=score, score_bins=None)
     return replace(cells, score=score, low=low, high=high)
 
 

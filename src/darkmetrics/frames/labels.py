@@ -18,7 +18,7 @@ MARK = nw.lit(1)
 
 
 @dataclass(frozen=True)
-class Labelled:
+class Labeled:
     """Rows with three more columns, "positive", "negative" and "missing": 1 where a row is that, else null.
 
     "negative" is where the label equals `expected`; what a row is that is none of the three shows in the counts.
@@ -30,7 +30,7 @@ class Labelled:
     expected: Any
 
 
-def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
+def labeled(rows: Rows, pos_label: Any, missing_label: Any) -> Labeled:
     """The rows, each marked as positive, negative or missing; DuckDB counts marks quicker than it adds up numbers."""
     label = nw.col("label")
     positive = rows.label.stored(pos_label)
@@ -45,10 +45,10 @@ def labelled(rows: Rows, pos_label: Any, missing_label: Any) -> Labelled:
     frame = rows.frame.with_columns(missing=nw.when(gap).then(MARK), positive=marked(positive))
     expected = _expected(rows, frame, positive, also_missing)
     frame = frame.with_columns(negative=marked(expected))
-    return Labelled(rows, frame, pos_label, expected)
+    return Labeled(rows, frame, pos_label, expected)
 
 
-def classes_found(source: Labelled, tally: Tally) -> list[Any]:
+def classes_found(source: Labeled, tally: Tally) -> list[Any]:
     """The labels that occur: the first few, in their order, besides `pos_label`, and `pos_label` at the end."""
     count = {name: float(getattr(tally, name).sum()) for name in ("rows", "positive", "negative", "missing")}
     others = count["rows"] - count["positive"] - count["missing"]

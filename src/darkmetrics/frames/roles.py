@@ -25,7 +25,7 @@ from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, wi
 from darkmetrics.frames.moments import Moments, check_zones, local_days, read_moments
 
 # The parts that columns of dates or datetimes play.
-TIMES = ("scored_at", "labelled_at")
+TIMES = ("scored_at", "labeled_at")
 _SHOWN = 12
 # Types of Spark that narwhals has no name for.
 _NESTED = ("map", "variant")
@@ -43,7 +43,7 @@ class ColumnNames:
     stratum: str | None = None
     propensity: str | None = None
     scored_at: str | None = None
-    labelled_at: str | None = None
+    labeled_at: str | None = None
     more_scores: tuple[str, ...] = ()  # further models on the same rows; thresholds decide, not a column
 
     def __post_init__(self) -> None:
@@ -77,9 +77,30 @@ def check_name(argument: str, name: Any) -> None:
         raise InputError(f"{argument}: expected the name of a column of the frame, got values ({type(name).__name__}).")
 
 
+# The arguments that name the columns.
+_ARGUMENTS = {
+    "label": "y_true",
+    "score": "y_score",
+    "decision": "y_pred",
+    "weight": "sample_weight",
+    "stratum": "strata",
+}
+
+
+def argument_of(part: str) -> str:
+    """Return the argument that names the column of a part; that of every score is y_score."""
+    word = part.split(maxsplit=1)[0]
+    return _ARGUMENTS.get(word, word)
+
+
+def part_of(argument: str) -> str:
+    """Return the part of the column that an argument names."""
+    return next((part for part, word in _ARGUMENTS.items() if word == argument), argument)
+
+
 def title(part: str, name: str) -> str:
-    """How messages name a column: by its part and its name."""
-    return f"{part} column {name!r}"
+    """Return what messages call a column: its argument and its name."""
+    return f"{argument_of(part)} column {name!r}"
 
 
 @dataclass(frozen=True)
@@ -149,7 +170,7 @@ class Rows:
         return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
 
 
-def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | None, every: str | None) -> Rows:
+def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | None, period: str | None) -> Rows:
     """The rows of a narwhals frame with their columns in order; what cannot play its part is refused by name."""
     frame, found = addressable(frame)
     parts = columns.given()
@@ -181,10 +202,10 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     keys: dict[str, tuple[str, Values | str | None]] = {}
     for place, name in enumerate(names):
         key = f"by {place}"
-        if place == len(by) and every is not None:
-            check_time_type(types[key], type_name(frame, key, types[key]), every, titles[key])
-            frame = frame.with_columns(period_number(nw.col(key), every).alias(key))
-            keys[key] = (name, every)
+        if place == len(by) and period is not None:
+            check_time_type(types[key], type_name(frame, key, types[key]), period, titles[key])
+            frame = frame.with_columns(period_number(nw.col(key), period).alias(key))
+            keys[key] = (name, period)
         else:
             keys[key] = (name, held[key] if held[key].kind == "places" else None)
     count = len(frame) if isinstance(frame, nw.DataFrame) else None
@@ -193,28 +214,34 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     return Rows(frame, count, held["label"], held.get("decision"), keys, moments)
 
 
+def unknown_column(argument: str, name: Any, columns: Sequence[str]) -> InputError:
+    """Return the error for a column that a table does not have, with the nearest one."""
+    lower = {str(column).lower(): column for column in columns}
+    near = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
+    more = len(columns) - _SHOWN
+    shown = ", ".join(map(repr, columns[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
+    hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
+    if {"format_version", "checksum"} <= set(columns):
+        hint = "It holds the counts of a stored set, which EvaluationSet.from_parquet reads."
+    return InputError.about(argument, f"data has no column {name!r}. {hint}")
+
+
 def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:
     wanted = [*parts.items(), *(("by", name) for name in by), *([] if time is None else [("time", time)])]
     for part, name in wanted:
         if name not in schema:
-            lower = {str(column).lower(): column for column in schema}
-            near = difflib.get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
-            more = len(schema) - _SHOWN
-            shown = ", ".join(map(repr, schema[:_SHOWN])) + (f" and {more:,} more" if more > 0 else "")
-            hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
-            if {"format_version", "checksum"} <= set(schema):
-                hint = "It holds the cells of a stored set, which EvaluationSet.from_parquet reads."
-            raise InputError.about(part, f"the frame has no column {name!r}. {hint}")
+            raise unknown_column(argument_of(part), name, schema)
         if schema.count(name) > 1:
             raise InputError.about(
-                part, f"the frame has {schema.count(name)} columns {name!r}. Rename or drop all but one."
+                argument_of(part), f"data has {schema.count(name)} columns {name!r}. Rename or drop all but one."
             )
     seen: dict[str, str] = {}
     for part, name in parts.items():
         # A score that is a probability may well be named as both.
         if name in seen and {part, seen[name]} != {"score", "probability"}:
-            other = seen[name].split()[0]
-            raise InputError.about(part, f"column {name!r} is also the {other}. Each needs a column of its own.")
+            raise InputError.about(
+                argument_of(part), f"column {name!r} is also {argument_of(seen[name])}. Each needs a column of its own."
+            )
         seen[name] = part
     keys = [*by, *([] if time is None else [time])]
     twice = next((name for place, name in enumerate(keys) if name in keys[:place]), None)
@@ -273,7 +300,7 @@ def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn
     if dtype == nw.String and (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
         words = frame.select(part)
         if not len(collected(words.head(1))):
-            raise InputError("frame: no rows. At least one row is needed.")
+            raise InputError("data: no rows. At least one row is needed.")
         odd = collected(words.filter(~nw.col(part).str.contains(NUMBER)).head(1))[part].to_list()
         if odd:
             raise InputError.about(name, f"{odd[0]!r} is text. Expected numbers; correct or drop such rows.")

@@ -44,9 +44,9 @@ def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
             return found
     except nw.exceptions.DuplicateError as error:
         said = " ".join(str(error).split())
-        raise InputError(f"frame: column names must differ. {said}") from None
+        raise InputError(f"data: column names must differ. {said}") from None
     raise InputError(
-        f"frame: expected a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis) or the path of Parquet or "
+        f"data: expected a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis) or the path of Parquet or "
         f"CSV files, got type {type(frame).__name__}."
     )
 
@@ -76,7 +76,7 @@ def files_given(frame: Any) -> list[str] | None:
     listed = isinstance(frame, (list, tuple)) and all(isinstance(item, (str, os.PathLike)) for item in frame)
     if not listed and not isinstance(frame, (str, os.PathLike)):
         return None
-    files = files_named(frame, "frame")
+    files = files_named(frame, "data")
     for file in files:
         if "://" not in file:
             DataFile.of_path(Path(file))  # says it in words when it is not there

@@ -63,7 +63,7 @@ def table_of(columns: Mapping[str, Any], parts: Mapping[str, str], by: Collectio
         return to_native_frame(table, next((engine for engine in _ENGINES if engine in engines), None))
     except InputError:
         raise InputError(
-            f"frame: counting rows of text takes one of {', '.join(_ENGINES)}, and none is installed; "
+            f"data: counting rows of text takes one of {', '.join(_ENGINES)}, and none is installed; "
             "pip install 'darkmetrics[files]'."
         ) from None
 

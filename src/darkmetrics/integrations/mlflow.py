@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.targets import targets_from
-from darkmetrics.monitoring.result import GroupedEvaluation
+from darkmetrics.monitoring import Alerts, GroupedEvaluation
 from darkmetrics.tables import flat_numbers
 
 __all__ = ["log_evaluation", "log_groups"]
@@ -30,7 +30,7 @@ def log_evaluation(
     """Logs an evaluation to the active MLflow run: each metric with its interval, and what was assumed.
 
     For each metric the run gets its estimate ("recall"), the interval ("recall_low", "recall_high") and what dropping
-    the unlabelled rows would have said ("recall_labelled_only"); "rows", "labelled" and "missing" say what they rest
+    the unlabeled rows would have said ("recall_labeled_only"); "rows", "labeled" and "missing" say what they rest
     on. What is undefined is not logged, so that no chart has a NaN. What was assumed is a tag, and all of it is the
     artifact "darkmetrics/evaluation.json".
 
@@ -56,7 +56,9 @@ def log_evaluation(
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.integrations.mlflow import log_evaluation
-    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="recall")
+    >>> result = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), metrics="recall"
+    ... )
     >>> with mlflow.start_run():  # doctest: +SKIP
     ...     log_evaluation(result, targets={"recall": 0.5})
     """
@@ -78,7 +80,7 @@ def log_evaluation(
     return numbers
 
 
-def log_groups(result: GroupedEvaluation, *, prefix: str = "") -> dict[str, dict[int, float]]:
+def log_groups(result: GroupedEvaluation | Alerts, *, prefix: str = "") -> dict[str, dict[int, float]]:
     """Logs each period of a monitoring to the active MLflow run, one step per period, with its interval.
 
     Segments have their name before that of the metric, such as "web/recall". Groups are in the order of their keys; the
@@ -86,8 +88,8 @@ def log_groups(result: GroupedEvaluation, *, prefix: str = "") -> dict[str, dict
 
     Parameters
     ----------
-    result : GroupedEvaluation
-        What `evaluate_by` returned.
+    result : GroupedEvaluation or Alerts
+        What `evaluate_by` returned, or its alerts, with which the probability of a miss is logged as well.
     prefix : str
         Before each name.
 
@@ -100,14 +102,14 @@ def log_groups(result: GroupedEvaluation, *, prefix: str = "") -> dict[str, dict
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.integrations.mlflow import log_groups
-    >>> months = dm.evaluate_by(  # doctest: +SKIP
-    ...     table, time="booked", every="month", label="fraud", score="p"
-    ... )
+    >>> months = dm.evaluate_by("fraud", "p", data=table, time="booked", period="month")  # doctest: +SKIP
     >>> log_groups(months)  # doctest: +SKIP
     """
-    if not isinstance(result, GroupedEvaluation):
+    if not isinstance(result, GroupedEvaluation | Alerts):
         raise InputError(f"result: expected what evaluate_by() returns, got {type(result).__name__}.")
-    at = None if result.period is None else result.names.index(result.period)
+    plain, chance_missed = result.to_dict(), result._view.chance_missed
+    result = result._view.grouped
+    at = None if result.time is None else result.names.index(result.time)
     periods = sorted({key[at] for key in result.groups}, key=str) if at is not None else []
     logged: dict[str, dict[int, float]] = {}
     mlflow = _mlflow()
@@ -115,7 +117,12 @@ def log_groups(result: GroupedEvaluation, *, prefix: str = "") -> dict[str, dict
         step = 0 if at is None else periods.index(key[at])
         segment = "/".join(str(value) for place, value in enumerate(key) if place != at)
         entries = {
-            name: {"": one.mean, "low": one.low, "high": one.high, "chance_missed": group.chance_missed.get(name)}
+            name: {
+                "": one.mean,
+                "low": one.low,
+                "high": one.high,
+                "chance_missed": chance_missed.get(key, {}).get(name),
+            }
             for name, one in group.metrics.items()
             if one.method != "bounds"
         }
@@ -123,7 +130,7 @@ def log_groups(result: GroupedEvaluation, *, prefix: str = "") -> dict[str, dict
         mlflow.log_metrics(numbers, step=step)
         for name, number in numbers.items():
             logged.setdefault(name, {})[step] = number
-    mlflow.log_dict(result.to_dict(), f"darkmetrics/{_name(prefix)}groups.json")
+    mlflow.log_dict(plain, f"darkmetrics/{_name(prefix)}groups.json")
     return logged
 
 

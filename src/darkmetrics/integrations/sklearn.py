@@ -71,7 +71,7 @@ def from_predictions(y_true: ArrayLike, y_score: ArrayLike, **settings: Any) -> 
     Examples
     --------
     >>> from darkmetrics.integrations.sklearn import from_predictions
-    >>> from_predictions([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], metrics="accuracy")
+    >>> from_predictions([1, 0, None], [0.9, 0.4, 0.7], missingness=dm.missing.Fixed([0.8]), metrics="accuracy")
     <Evaluation of 3 rows, 1 missing: accuracy>
     """
     return dm.evaluate(y_true, y_score, **settings)
@@ -138,7 +138,9 @@ class MetricsDisplay(_Display):
     Examples
     --------
     >>> from darkmetrics.integrations.sklearn import MetricsDisplay
-    >>> display = MetricsDisplay.from_predictions([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    >>> display = MetricsDisplay.from_predictions(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6])
+    ... )
     >>> display.evaluation
     <Evaluation of 4 rows, 1 missing: precision, recall, accuracy, f1, roc_auc>
     """
@@ -155,7 +157,9 @@ class RocCurveDisplay(_Display):
     Examples
     --------
     >>> from darkmetrics.integrations.sklearn import RocCurveDisplay
-    >>> display = RocCurveDisplay.from_predictions([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    >>> display = RocCurveDisplay.from_predictions(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6])
+    ... )
     >>> round(display.roc_auc.mean(), 3)
     0.9
     """
@@ -168,7 +172,7 @@ class RocCurveDisplay(_Display):
         return self.evaluation["roc_auc"]
 
     def _draw(self, ax: "Axes | None") -> "Axes":
-        return dm.plotting.plot_roc(dm.curves(self.evaluation), ax=ax)
+        return dm.plotting.plot_roc(dm.threshold_curves(self.evaluation), ax=ax)
 
 
 class PrecisionRecallDisplay(_Display):
@@ -179,7 +183,9 @@ class PrecisionRecallDisplay(_Display):
     Examples
     --------
     >>> from darkmetrics.integrations.sklearn import PrecisionRecallDisplay
-    >>> display = PrecisionRecallDisplay.from_predictions([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    >>> display = PrecisionRecallDisplay.from_predictions(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6])
+    ... )
     >>> round(display.average_precision.mean(), 3)
     0.933
     """
@@ -192,7 +198,7 @@ class PrecisionRecallDisplay(_Display):
         return self.evaluation["average_precision"]
 
     def _draw(self, ax: "Axes | None") -> "Axes":
-        return dm.plotting.plot_precision_recall(dm.curves(self.evaluation), ax=ax)
+        return dm.plotting.plot_precision_recall(dm.threshold_curves(self.evaluation), ax=ax)
 
 
 def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> tuple[Any, Any, float]:

@@ -39,7 +39,7 @@ class Exact(Method):
     --------
     >>> import darkmetrics as dm
     >>> exact = dm.methods.Exact()
-    >>> result = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=exact)
+    >>> result = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], missingness=dm.missing.Fixed([0.8]), method=exact)
     >>> result["precision"].ppf([0.1, 0.9]).tolist()
     [0.5, 1.0]
     """
@@ -78,7 +78,7 @@ class Auto(Method):
     --------
     >>> import darkmetrics as dm
     >>> many = dm.methods.Auto(n_resamples=100_000)
-    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=many)["recall"].method
+    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], missingness=dm.missing.Fixed([0.8]), method=many)["recall"].method
     'exact'
     """
 

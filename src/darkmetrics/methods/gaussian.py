@@ -36,7 +36,9 @@ class Gaussian(Method):
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=dm.methods.Gaussian())["precision"]
+    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], missingness=dm.missing.Fixed([0.8]), method=dm.methods.Gaussian())[
+    ...     "precision"
+    ... ]
     <Normal: mean 0.9, 90% interval 0.571 to 1, gaussian>
     """
 

@@ -26,7 +26,9 @@ class MonteCarlo(Method):
     --------
     >>> import darkmetrics as dm
     >>> few = dm.methods.MonteCarlo(n_resamples=1000)
-    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=[0.8], method=few, rng=0)["recall"].median()
+    >>> dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], missingness=dm.missing.Fixed([0.8]), method=few, rng=0)[
+    ...     "recall"
+    ... ].median()
     1.0
     """
 

@@ -317,14 +317,16 @@ class _Between(Together):
 
     proof: Proof
     line: Line
-    law: Normal
+    distribution: Normal
 
     def __call__(self, t: FloatArray) -> FloatArray:
         return self.weighted([self], np.ones(1), t)
 
     @classmethod
     def weighted(cls, parts: Sequence["_Between"], weight: FloatArray, t: FloatArray) -> FloatArray:
-        loc, scale, undefined = np.array([(part.law.loc, part.law.scale, part.proof.undefined) for part in parts]).T
+        loc, scale, undefined = np.array(
+            [(part.distribution.loc, part.distribution.scale, part.proof.undefined) for part in parts]
+        ).T
         gaps = gaps_between([part.line for part in parts], t, loc, scale)
         return np.asarray(weight @ (gaps + undefined[:, None] + _ROUNDING))
 

@@ -13,6 +13,7 @@ from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS, expected_co
 from darkmetrics.metrics.metric import (
     Family,
     Metric,
+    aliases,
     list_metrics,
     metric_from_text,
     register_metric,
@@ -45,6 +46,7 @@ __all__ = [
     "Metric",
     "RankMetric",
     "TopMetric",
+    "aliases",
     "expected_cost",
     "fbeta",
     "gini",
@@ -66,7 +68,7 @@ for _record in (*CONFUSION_METRICS, *RANKING_METRICS, *SCORING_METRICS):
 for _unlisted in UNLISTED_METRICS:
     understand(_unlisted)
 for _alias, _name in OTHER_NAMES.items():
-    understand(replace(metric_from_text(_name), name=_alias))
+    understand(replace(metric_from_text(_name), name=_alias), alias_of=_name)
 
 
 def metrics_from(metrics: object) -> list[Metric]:

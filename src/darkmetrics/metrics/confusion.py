@@ -125,7 +125,12 @@ class ConfusionMetric(Metric):
     --------
     >>> import darkmetrics as dm
     >>> waste = dm.metrics.ConfusionMetric(name="waste", formula=lambda tp, fp, fn, tn: fp / (tp + fp), better="lower")
-    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=waste, label_model=[0.8])["waste"].mean(), 9)
+    >>> round(
+    ...     dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=waste, missingness=dm.missing.Fixed([0.8]))[
+    ...         "waste"
+    ...     ].mean(),
+    ...     9,
+    ... )
     0.1
     """
 
@@ -231,7 +236,7 @@ class ConfusionMetric(Metric):
                     f"{tp:g} true positives among {yes:g} rows decided positive and {fn:g} misses among {no:g} others."
                 )
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         return 0.0  # buckets are cut at the threshold, and keep given decisions apart
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:

@@ -90,7 +90,12 @@ def fbeta(beta: float) -> ConfusionMetric:
     --------
     >>> import darkmetrics as dm
     >>> two = dm.metrics.fbeta(2)
-    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=two, label_model=[0.8])["fbeta(2)"].mean(), 4)
+    >>> round(
+    ...     dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=two, missingness=dm.missing.Fixed([0.8]))[
+    ...         "fbeta(2)"
+    ...     ].mean(),
+    ...     4,
+    ... )
     0.9667
     """
     return _fbeta(beta)
@@ -103,7 +108,12 @@ def expected_cost(c_fp: float = 1.0, c_fn: float = 1.0) -> ConfusionMetric:
     --------
     >>> import darkmetrics as dm
     >>> cost = dm.metrics.expected_cost(c_fp=1, c_fn=10)
-    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.2], metrics=cost, label_model=[0.3])[cost.name].mean(), 9)
+    >>> round(
+    ...     dm.evaluate([1, 0, None], [0.9, 0.4, 0.2], metrics=cost, missingness=dm.missing.Fixed([0.3]))[
+    ...         cost.name
+    ...     ].mean(),
+    ...     9,
+    ... )
     1.0
     """
     return _expected_cost(c_fp, c_fn)

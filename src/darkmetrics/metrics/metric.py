@@ -1,8 +1,9 @@
 """What a metric is: a record that binds to an evaluation set, and the registry that finds records by name."""
 
 import ast
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -52,13 +53,13 @@ class Metric(ABC):
 
     @abstractmethod
     def of_counts(self, cells: Cells, counts: FloatArray) -> FloatArray:
-        """The metric of many fully labelled sets; nan for 0/0.
+        """The metric of many fully labeled sets; nan for 0/0.
 
         `counts` has the weight of each class in each cell (classes x sets x cells): `negatives, positives = counts`.
         """
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
-        """The metric on the labelled rows of a set; `fill` (NaN by default) where it is 0/0."""
+        """The metric on the labeled rows of a set; `fill` (NaN by default) where it is 0/0."""
         cells = data.cells
         counts = np.stack([cells.mass(cells.negatives), cells.mass(cells.positives)])
         value = float(self.of_counts(cells, counts[:, None])[0])
@@ -80,16 +81,16 @@ class Metric(ABC):
         """
         return np.eye(2)[:, :, None] * np.ones(cells.score.size)
 
-    def bucket_effect(self, data: EvaluationSet) -> float:
+    def binning_error(self, data: EvaluationSet) -> float:
         """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
 
         A bound for whatever the missing labels are and wherever in their buckets the scores lie; 0 for exact scores.
         """
-        if data.buckets is None:
+        if data.score_bins is None:
             return 0.0
-        return float(np.minimum(self._bucket_effect(data), self.range[1] - self.range[0]))
+        return float(np.minimum(self._binning_error(data), self.range[1] - self.range[0]))
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         """The same for scores in buckets; a family that knows its answer says it here."""
         return np.nan
 
@@ -107,6 +108,7 @@ class Family:
 _REGISTRY: dict[str, Metric | Family] = {}
 # Understood, but not listed: other names of metrics, and what users ask for that is no quality by itself.
 _ALSO: dict[str, Metric] = {}
+_ALIASES: dict[str, str] = {}
 
 
 def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metric | Family:
@@ -130,7 +132,9 @@ def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metr
     ...     direction=(-1, 0),
     ... )
     >>> _ = dm.register_metric(wasted, overwrite=True)
-    >>> dm.evaluate([1, 0, 1], [0.9, 0.8, 0.7], metrics="wasted_reviews", label_model="half")["wasted_reviews"].mean()
+    >>> dm.evaluate([1, 0, 1], [0.9, 0.8, 0.7], metrics="wasted_reviews", missingness=dm.missing.Fixed(0.5))[
+    ...     "wasted_reviews"
+    ... ].mean()
     0.3333333333333333
     """
     if not isinstance(metric, (Metric, Family)):
@@ -142,7 +146,10 @@ def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metr
 
 
 def list_metrics() -> list[str]:
-    """Names of all metrics that `evaluate` knows, for anyone looking for what to ask for.
+    """Return the names of all registered metrics.
+
+    Other spellings work, too: "F1", "ROC-AUC", "tpr", "pr_auc", "recall_score"; see `metrics.aliases()`. Counts are
+    available as "tp", "fp", "fn" and "tn".
 
     Examples
     --------
@@ -153,19 +160,51 @@ def list_metrics() -> list[str]:
     return list(_REGISTRY)
 
 
-def understand(metric: Metric) -> None:
-    """Make a metric available by its name without listing it; a metric that is registered goes first."""
+def aliases() -> dict[str, list[str]]:
+    """Return the other names of each metric that has some.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.metrics.aliases()["recall"]
+    ['sensitivity', 'tpr', 'hit_rate']
+    """
+    names: dict[str, list[str]] = {}
+    for alias, name in _ALIASES.items():
+        names.setdefault(name, []).append(alias)
+    return names
+
+
+def understand(metric: Metric, alias_of: str = "") -> None:
+    """Make a metric available by its name without listing it; a registered metric takes precedence."""
     _ALSO[metric.name] = metric
+    if alias_of:
+        _ALIASES[metric.name] = alias_of
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """Yield a name as it is, in lower case with underscores, and without the endings of scikit-learn."""
+    yield name
+    plain = re.sub(r"[\s-]+", "_", name.strip().lower())
+    yield plain
+    for ending in ("_score", "_score_loss", "_loss", "_coef"):
+        yield plain.removesuffix(ending)
 
 
 def registered(name: str) -> Metric | Family:
-    """The record behind a registered name, or behind one that is understood."""
-    found = _REGISTRY.get(name) or _ALSO.get(name)
-    if found is None:
-        hint = f"list_metrics() shows all {len(_REGISTRY)}."
-        # A name that is understood, in other letters, has the first word: no list would show it.
-        raise unknown_name("metrics", "metric", name, [name.lower()] if name.lower() in _ALSO else _REGISTRY, hint)
-    return found
+    """Return the record behind a name, in any of its spellings.
+
+    Examples
+    --------
+    >>> from darkmetrics.metrics.metric import registered
+    >>> [registered(name).name for name in ("F1", "ROC-AUC", "recall_score")]
+    ['f1', 'roc_auc', 'recall']
+    """
+    for spelling in _spellings(name):
+        found = _REGISTRY.get(spelling) or _ALSO.get(spelling)
+        if found is not None:
+            return found
+    raise unknown_name("metrics", "metric", name, _REGISTRY, f"list_metrics() shows all {len(_REGISTRY)}.")
 
 
 def metric_from_text(text: str) -> Metric:

@@ -130,7 +130,7 @@ class RankMetric(Metric):
         result: FloatArray = self.scale * small[:, :, None] * _spread(effect, cells)
         return result
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         # A pair in a bucket counts one half (or in full), and in truth nothing, one half or in full.
         return abs(self.scale) * (1.0 if self.full_ties else 0.5) * auc_effect(*_tie_groups(data))
 
@@ -156,7 +156,7 @@ class AveragePrecision(Metric):
         negative, positive = _add_up(counts, cells.tie_starts)[..., ::-1]
         return _spread(average_precision_row_influence(positive, positive + negative)[..., ::-1], cells)
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         known, open_, total, wide, least = _tie_groups(data)
         return average_precision_effect(known[::-1], open_[::-1], total[::-1], wide[::-1], least)
 
@@ -214,7 +214,7 @@ class TopMetric(Metric):
         top = np.minimum((positive * _share_in_top(total, k[:, None])).sum(axis=1), k)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.formula(top, positive.sum(axis=1), k, n)
-        # Fewer labelled rows than k have no top k.
+        # Fewer labeled rows than k have no top k.
         return np.where(np.isfinite(value) & (k <= n), value, np.nan)
 
     def row_influence(self, cells: Cells, counts: FloatArray) -> FloatArray:
@@ -243,7 +243,7 @@ class TopMetric(Metric):
         share = _spread(_share_in_top(total, float(self._size(float(total.sum()), cells))), cells)
         return np.broadcast_to(share, (1, 2, share.size))
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         known, open_, total, wide, _ = _tie_groups(data)
         n = float(total.sum())
         k = float(self._size(n, data.cells))
@@ -345,7 +345,9 @@ def precision_at_k(k: int | float) -> TopMetric:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> top = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics="precision_at_k(2)", label_model=[0.8])
+    >>> top = dm.evaluate(
+    ...     [1, 0, None], [0.9, 0.4, 0.7], metrics="precision_at_k(2)", missingness=dm.missing.Fixed([0.8])
+    ... )
     >>> round(top["precision_at_k(2)"].mean(), 9)
     0.9
     """
@@ -368,7 +370,7 @@ def recall_at_k(k: int | float) -> TopMetric:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> top = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics="recall_at_k(1)", label_model=[0.8])
+    >>> top = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics="recall_at_k(1)", missingness=dm.missing.Fixed([0.8]))
     >>> round(top["recall_at_k(1)"].mean(), 9)
     0.6
     """
@@ -392,7 +394,9 @@ def lift_at_k(k: int | float) -> TopMetric:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> top = dm.evaluate([1, 0, None, 0], [0.9, 0.4, 0.7, 0.1], metrics="lift_at_k(0.5)", label_model=[0.5])
+    >>> top = dm.evaluate(
+    ...     [1, 0, None, 0], [0.9, 0.4, 0.7, 0.1], metrics="lift_at_k(0.5)", missingness=dm.missing.Fixed([0.5])
+    ... )
     >>> round(top["lift_at_k(0.5)"].mean(), 9)
     2.0
     """
@@ -421,10 +425,14 @@ def roc_auc(ties: Literal["half", "full"] = "half") -> RankMetric:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics="roc_auc", label_model="half")["roc_auc"].mean()
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics="roc_auc", missingness=dm.missing.Fixed(0.5))[
+    ...     "roc_auc"
+    ... ].mean()
     0.625
     >>> full = dm.metrics.roc_auc(ties="full")
-    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics=full, label_model="half")[full.name].mean()
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.9, 0.7, 0.1], metrics=full, missingness=dm.missing.Fixed(0.5))[
+    ...     full.name
+    ... ].mean()
     0.75
     """
     full = _check_ties(ties)
@@ -442,7 +450,9 @@ def gini(ties: Literal["half", "full"] = "half") -> RankMetric:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], metrics="gini", label_model="half")["gini"].mean()
+    >>> dm.evaluate([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.1], metrics="gini", missingness=dm.missing.Fixed(0.5))[
+    ...     "gini"
+    ... ].mean()
     0.5
     """
     full = _check_ties(ties)

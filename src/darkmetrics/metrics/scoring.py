@@ -2,13 +2,13 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.functional import ScenarioFunctional
@@ -31,13 +31,16 @@ class LossMetric(Metric):
     needs_probabilities : bool
         Whether the scores must lie in [0, 1].
     monotone : bool
-        Whether the loss of either label only rises, or only falls, with the score. If so, `bucket_effect` is known.
+        Whether the loss of either label only rises, or only falls, with the score. If so, `binning_error` is known.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> off = dm.metrics.LossMetric(name="off", loss=lambda y, s: abs(y - s), better="lower", range=(0, 1))
-    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=off, label_model=[0.5])["off"].mean(), 4)
+    >>> round(
+    ...     dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=off, missingness=dm.missing.Fixed([0.5]))["off"].mean(),
+    ...     4,
+    ... )
     0.3333
     """
 
@@ -81,7 +84,7 @@ class LossMetric(Metric):
     def rests_on(self, cells: Cells) -> FloatArray:
         return np.ones((1, 2, cells.score.size))
 
-    def _bucket_effect(self, data: EvaluationSet) -> float:
+    def _binning_error(self, data: EvaluationSet) -> float:
         if not self.monotone:
             return np.nan
         cells = data.cells
@@ -115,21 +118,32 @@ class LossMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class CallableMetric(Metric):
-    """Any function `f(y_true, y_score)` of complete labels and scores, for example one of scikit-learn's.
+    """Any function `f(y_true, y_score)` or `f(y_true, y_pred)` of complete labels, for example one of scikit-learn's.
 
-    It is called once per labeling: exactly for up to 15 missing rows, on random labelings above. With sample weights
-    it is called with `sample_weight=`. NaN means undefined.
+    It is called once per label assignment: all of them for up to 15 missing rows, random ones above. With sample
+    weights it is called with `sample_weight=`. NaN means undefined.
+
+    Attributes
+    ----------
+    function : callable
+        The function.
+    takes_predictions : bool
+        Whether its second argument is the predictions (0 or 1) in place of the scores.
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> from sklearn.metrics import roc_auc_score
     >>> auc = dm.metrics.CallableMetric(name="auc", function=roc_auc_score)
-    >>> round(dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=auc, label_model=[0.8])["auc"].mean(), 9)
+    >>> round(
+    ...     dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], metrics=auc, missingness=dm.missing.Fixed([0.8]))["auc"].mean(),
+    ...     9,
+    ... )
     1.0
     """
 
     function: Callable[..., Any]
+    takes_predictions: bool = False
 
     def bind(self, data: EvaluationSet, fill: float) -> ScenarioFunctional:
         call = partial(self._of_labelings, data)
@@ -141,7 +155,9 @@ class CallableMetric(Metric):
         for i, of_set in enumerate(np.swapaxes(counts, 0, 1) / np.where(weight > 0.0, weight, 1.0)):
             zeros, ones = np.rint(of_set).astype(np.int64)
             cell, place = _rows_of(zeros + ones)
-            values[i] = self._call((place < ones[cell]).astype(np.int64), cells.score[cell], _named(cells, cell))
+            values[i] = self._call(
+                (place < ones[cell]).astype(np.int64), self._second(cells)[cell], _named(cells, cell)
+            )
         return values
 
     def _of_labelings(self, data: EvaluationSet, positives: IntArray) -> FloatArray:
@@ -150,7 +166,7 @@ class CallableMetric(Metric):
         # Rows without weight are none.
         cell, place = _rows_of(cells.total if cells.weight is None else np.where(cells.weight > 0.0, cells.total, 0))
         above = place - cells.positives[cell]
-        known, score = (above < 0).astype(np.int64), cells.score[cell]
+        known, score = (above < 0).astype(np.int64), self._second(cells)[cell]
         # Of rows that are told apart by nothing else the first ones are the positives.
         of_missing = np.full(cells.score.size, -1)
         of_missing[missing] = np.arange(missing.size)
@@ -166,7 +182,11 @@ class CallableMetric(Metric):
                 values[i] = self._call(label, score.copy(), _named(cells, cell))  # it may write into what it is given
         return values
 
-    def _call(self, y_true: IntArray, y_score: FloatArray, named: dict[str, Any]) -> float:
+    def _second(self, cells: Cells) -> AnyArray:
+        """Return what the function takes after the labels, for each cell."""
+        return cells.decision.astype(np.int64) if self.takes_predictions else cells.score
+
+    def _call(self, y_true: IntArray, y_score: AnyArray, named: dict[str, Any]) -> float:
         value = self.function(y_true, y_score, **named)
         try:
             return float(value)
@@ -185,10 +205,37 @@ def _named(cells: Cells, cell: IntArray) -> dict[str, Any]:
 
 
 def metric_from_callable(function: Callable[..., Any], name: str | None = None) -> CallableMetric:
-    """Wrap a plain function `f(y_true, y_score)` under its own name, or the one given."""
+    """Return the metric for a function of labels and scores, or predictions if its second parameter is `y_pred`.
+
+    A scorer of scikit-learn stands for its function, with the sign and the arguments of the scorer.
+    """
+    scored = getattr(function, "_score_func", None)
+    if scored is not None:  # a scorer of scikit-learn
+        scorer: Any = function
+        inner = metric_from_callable(scored, name)
+        call = partial(_signed, scored, getattr(scorer, "_sign", 1), dict(getattr(scorer, "_kwargs", {})))
+        return replace(inner, function=call)
     own = getattr(function, "__name__", type(function).__name__)
     text = inspect.getdoc(function) or ""
-    return CallableMetric(name=name or own, function=function, meaning=text.partition("\n")[0], better="neither")
+    return CallableMetric(
+        name=name or own,
+        function=function,
+        meaning=text.partition("\n")[0],
+        better="neither",
+        takes_predictions=_second_parameter(function) == "y_pred",
+    )
+
+
+def _signed(function: Callable[..., Any], sign: int, settings: dict[str, Any], *arguments: Any, **named: Any) -> Any:
+    return sign * function(*arguments, **settings, **named)
+
+
+def _second_parameter(function: Callable[..., Any]) -> str:
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # some functions of C have no signature
+        return ""
+    return names[1] if len(names) > 1 else ""
 
 
 def _squared_error(y: FloatArray, score: FloatArray) -> FloatArray:

@@ -22,6 +22,14 @@ OTHER_NAMES = {
     "tpr": "recall",
     "ppv": "precision",
     "tnr": "specificity",
+    "hit_rate": "recall",
+    "fall_out": "fpr",
+    "ap": "average_precision",
+    "auc_roc": "roc_auc",
+    "aucroc": "roc_auc",
+    "matthews_corrcoef": "mcc",
+    "kappa": "cohen_kappa",
+    "logloss": "log_loss",
 }
 _COUNT = (0.0, np.inf)
 # Numbers in one array of distances.

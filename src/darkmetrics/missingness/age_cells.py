@@ -36,8 +36,8 @@ def ages_of(data: EvaluationSet) -> Ages:
     """Return the ages of the cells of a set, which must have them."""
     if data.cells.ages is None:
         raise InputError(
-            "age: none with these rows (LateLabels). Give age= to evaluate or when building the EvaluationSet, or "
-            "scored_at= and as_of= for a table."
+            "age: none with these rows (Delayed). Pass dm.missing.Delayed(age=...) to evaluate or when building "
+            "the EvaluationSet, or Delayed(scored_at=..., as_of=...) for a table."
         )
     return data.cells.ages
 
@@ -178,7 +178,7 @@ class AgeGrid:
         """Return the bins of propensities of the cells of a set."""
         assert self.propensity is not None
         if data.cells.propensity is None:
-            raise InputError("propensity: none with these rows (LateLabels). Pass propensity= with the rows.")
+            raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
         return np.searchsorted(0.5 * (self.propensity[1:] + self.propensity[:-1]), data.cells.propensity)
 
     @cached_property
@@ -341,7 +341,7 @@ def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
 def _select_propensities(data: EvaluationSet) -> FloatArray:
     """Return the propensities of a set; if there are many, quantiles of them."""
     if data.cells.propensity is None:
-        raise InputError("propensity: none with these rows (LateLabels). Pass propensity= with the rows.")
+        raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
     values = np.unique(data.cells.propensity)
     if values.size <= _MAX_PROPENSITIES:
         return values

@@ -9,13 +9,13 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
-from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PointInTime
 from darkmetrics.data.rules import is_number
-from darkmetrics.exceptions import CalibrationWarning, InputError, MissingnessWarning, RefutedWarning
+from darkmetrics.exceptions import AssumptionWarning, CalibrationWarning, InputError, MissingnessWarning
 from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.checks import CLEARLY, LEVEL
-from darkmetrics.tables import html_lines, html_table, plain_numbers, text_table
+from darkmetrics.result import Result
+from darkmetrics.tables import plain_numbers
 
 # With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.
 _LEAST_BINS, _NEARLY_ALL = 3, 0.95
@@ -101,9 +101,8 @@ class ClassArrival:
     never: Estimate
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
-class Arrival:
+class Arrival(Result):
     """When labels come, as the ages of rows say (`Evaluation.arrival`). Print it for words.
 
     Attributes
@@ -148,7 +147,9 @@ class Arrival:
     >>> y = rng.random(3000) < y_score
     >>> age, delay = rng.integers(0, 100, 3000), np.where(y, rng.exponential(40, 3000), rng.exponential(10, 3000))
     >>> days = age.astype("timedelta64[D]")
-    >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=days, metrics="recall")
+    >>> result = dm.evaluate(
+    ...     np.where(delay <= age, y, np.nan), y_score, missingness=dm.missing.Delayed(age=days), metrics="recall"
+    ... )
     >>> print(result.arrival.headline().split("(")[0])
     Of the 715 missing rows about 513
     >>> int(y[delay > age].sum())
@@ -183,8 +184,8 @@ class Arrival:
     def tells(self) -> bool:
         """Whether ages can say why labels are missing: they differ, and there are labels at several of them."""
         rows = sum(b.rows for b in self.bins)
-        labelled = sum(b.positive + b.negative > 0 for b in self.bins)
-        return labelled >= _LEAST_BINS and max(b.rows for b in self.bins) <= _NEARLY_ALL * rows
+        labeled = sum(b.positive + b.negative > 0 for b in self.bins)
+        return labeled >= _LEAST_BINS and max(b.rows for b in self.bins) <= _NEARLY_ALL * rows
 
     def date_of(self, wait: float) -> date | None:
         """The date after so many days, where it is known when ages were taken and they are in days.
@@ -215,7 +216,7 @@ class Arrival:
         some = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
         return f"{text}; {by} {some}."
 
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """What is known about when labels come, sentence by sentence."""
         lines = [self.headline()]
         if not self.tells:
@@ -242,7 +243,7 @@ class Arrival:
 
     def in_short(self) -> list[str]:
         """What is still to come, and what was found about delays where it is not that they are equal."""
-        lines = self.words()
+        lines = self._words()
         checks = [check.words for check in self.checks if check.differs]
         return [lines[0], *checks, *self._turns()] if self.tells else lines
 
@@ -256,7 +257,7 @@ class Arrival:
                 "biased. Leave out rows from before the delays changed. If the labels were taken earlier than the day "
                 "up to which ages are counted (as_of), pass the day of the labels. See .arrival."
             )
-            return [(RefutedWarning, text)]
+            return [(AssumptionWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
         doubts: list[tuple[type[Warning], str]] = []
         if self.timed and self.by_score is not None and self.by_score.is_clear:
@@ -264,13 +265,13 @@ class Arrival:
                 f"{self.by_score.words} The estimates allow for delays that change evenly with the rank of the score. "
                 "If delays depend on the score in another way, the estimates are biased."
             )
-            doubts.append((RefutedWarning, text))
+            doubts.append((AssumptionWarning, text))
         if self.by_age_and_score is not None and self.by_age_and_score.is_clear:
             text = (
                 f"{self.by_age_and_score.words} The model of delays does not fit these rows. Intervals are widened for "
                 "this, and the estimates may still be biased. See .arrival."
             )
-            doubts.append((RefutedWarning, text))
+            doubts.append((AssumptionWarning, text))
         return doubts + [(MissingnessWarning, text) for text in self._turns()]
 
     @property
@@ -298,7 +299,7 @@ class Arrival:
         text = (
             "The fraction of positives at a score changes quickly with the time of scoring. Ages alone do not separate "
             "a change in the newest rows from delayed labels, so estimates for these rows depend on a prior. Pass the "
-            "times at which labels arrived (delay= or labelled_at=)."
+            "times at which labels arrived (delay= or labeled_at=)."
         )
         return [text]
 
@@ -327,7 +328,7 @@ class Arrival:
             for name, of in self._classes()
         }
         return {
-            "words": self.words(),
+            "words": self._words(),
             "missing": self.missing,
             "oldest": self.oldest,
             "unit": "days" if self.days else None,
@@ -360,7 +361,7 @@ class Arrival:
             }
         return frames.to_native_frame(columns, backend)
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: a row for each bin of ages."""
         header = ["age in days" if self.days else "age", "rows", "positive", "negative", "missing"]
         header += [f"{name} in by its end" for name in CLASSES]
@@ -374,12 +375,6 @@ class Arrival:
 
     def __repr__(self) -> str:
         return f"<Arrival of labels in {len(self.bins)} bins of ages, {self.missing:,} missing>"
-
-    def __str__(self) -> str:
-        return "\n".join([*self.words(), "", *text_table(*self.table())])
-
-    def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self.words())}{html_table(*self.table())}</div>"
 
 
 def _estimate(estimate: Estimate) -> dict[str, float | None]:

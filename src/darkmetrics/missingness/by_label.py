@@ -1,22 +1,23 @@
 """Label shift: labels missing because of what they are."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import IntArray
+from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
-    N_NODES,
+    N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_nodes,
+    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.rows import Rows
@@ -33,12 +34,11 @@ _COMMON, _DIFFERENCE = 3.0, 2.0
 _LEVEL = 1.5
 
 
-@takes_calibration
 @dataclass(frozen=True, eq=False)
-class LabelShift(LabelModel):
+class ByLabel(Mechanism):
     """Labels are missing because of what they are (frauds take longer to confirm), whatever the score.
 
-    Scores are then distributed alike among labelled and missing positives, and among labelled and missing negatives, so
+    Scores are then distributed alike among labeled and missing positives, and among labeled and missing negatives, so
     the scores of the missing rows tell how many of them are positive. How well they tell it is part of the answer.
 
     Parameters
@@ -46,16 +46,16 @@ class LabelShift(LabelModel):
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     reference : (labels, scores) or EvaluationSet, optional
-        Held-out, fully labelled rows. They say how many positives there should be in all, and so how many are left over
+        Held-out, fully labeled rows. They say how many positives there should be in all, and so how many are left over
         for the missing rows; this assumes that nothing has drifted since.
     prior_scale : float
         Scale of the Cauchy prior of the log odds ratio between being missing and being positive: before seeing data,
         it is as likely as not that this is larger, in either direction.
-    n_nodes : int
+    n_draws : int
         How many cases stand for the posterior.
-    strata : bool
-        Fit within the strata of the set: curve, chance to be missing and its difference between the classes have a
-        level in each, shrunk towards a common one.
+    strata : array-like of int or str, optional
+        Segment of each row, or a column of `data`; True: that of an EvaluationSet. Curve, missing rate and its
+        difference between the classes have a level in each of at most 30 segments, shrunk toward a common one.
 
     Examples
     --------
@@ -65,35 +65,38 @@ class LabelShift(LabelModel):
     >>> y_score = rng.random(2000)
     >>> y = rng.random(2000) < y_score**2
     >>> y_true = np.where(rng.random(2000) < np.where(y, 0.5, 0.1), np.nan, y)  # positives are missing more often
-    >>> by_label, by_score = (dm.evaluate(y_true, y_score, label_model=m) for m in ("label_shift", "calibrated"))
+    >>> by_label, by_score = (dm.evaluate(y_true, y_score, missingness=m) for m in ("by_label", "by_score"))
     >>> print(f"{by_label['precision'].mean():.2f} {by_score['precision'].mean():.2f}")
     0.58 0.48
     >>> print(f"in truth {y[y_score >= 0.5].mean():.2f}")
     in truth 0.58
     """
 
+    row_fields: ClassVar[tuple[str, ...]] = ("strata",)
+
     calibrator: CalibratorLike = "flexible"
     reference: ReferenceLike | None = field(default=None, repr=False)
     prior_scale: float = _DIFFERENCE
-    n_nodes: int = N_NODES
-    strata: bool = False
+    strata: RowValues = None
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
         given: Any = self.prior_scale
         if not (is_number(given) and 1e-6 <= given <= 1e6):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
-        fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
-        nodes = fit_by_label(self, fit_data).posterior
-        warn_if_few_labels(fit_data, "LabelShift")
-        return nodes
+    def posterior(self, data: EvaluationSet) -> Posterior:
+        fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
+        posterior = fit_by_label(self, fit_data).posterior
+        warn_if_few_labels(fit_data, "ByLabel")
+        return posterior
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         held_out = "" if self.reference is None else " and the held-out rows (assumed: no drift since)"
+        within = "" if self.strata is None else ", in each stratum"
         return (
-            f"Assumed: labels are missing by label{', in each stratum' if self.strata else ''}, whatever the score. "
+            f"Assumed: labels are missing by label{within}, whatever the score. "
             f"How many missing rows are positive is read off their scores{held_out}."
         )
 
@@ -115,15 +118,15 @@ def add_by_label(model: Model, label: IntArray, rows: Rows, scale: float = _DIFF
     return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rows.stratum])
 
 
-def fit_by_label(settings: LabelShift, fit_data: FitData) -> MechanismPosterior:
+def fit_by_label(settings: ByLabel, fit_data: FitData) -> MechanismPosterior:
     """Return the joint posterior of the curve and of the probabilities to be missing."""
-    check_both_classes(fit_data, "LabelShift")
+    check_both_classes(fit_data, "ByLabel")
     calibrator = fit_data.logistic_calibrator(settings.calibrator)
     check_strata(fit_data)
     rows, model = fit_data.rows(calibrator), Model()
     missing, effect = add_by_label(model, add_curve(model, calibrator, rows), rows, float(settings.prior_scale))
     add_reference(model, calibrator, fit_data.reference)
-    return sample_posterior(model, rows, missing, settings.n_nodes, effect=effect)
+    return sample_posterior(model, rows, missing, settings.n_draws, effect=effect)
 
 
 def check_strata(fit_data: FitData) -> None:
@@ -139,6 +142,6 @@ def check_strata(fit_data: FitData) -> None:
             first = int(without[0])
             raise InputError(
                 f"strata: stratum {int(table.strata[first])} has {int(gone[first]):,} missing rows and no {word} label "
-                "(LabelShift), so that by label nothing tells how many of them are. Join it with a neighbour, give "
-                "reference=(labels, scores), or leave strata out."
+                "(ByLabel), so that by label nothing tells how many of them are. Join it with a neighbour, give "
+                "missingness=dm.missing.Reference(labels, scores), or leave strata out."
             )

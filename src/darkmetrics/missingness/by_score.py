@@ -1,26 +1,27 @@
-"""Calibrated probabilities: labels missing at random, or by score."""
+"""ByScore probabilities: labels missing at random, or by score."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
 from darkmetrics.missingness.curve import Columns, add_curve, add_labeled, add_reference
 from darkmetrics.missingness.fit_data import (
-    N_NODES,
+    N_DRAWS,
     FitData,
-    check_labelled,
-    check_n_nodes,
+    check_labeled,
+    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.level import add_level, describe_few_labels
@@ -29,15 +30,14 @@ from darkmetrics.missingness.sampling import sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
 from darkmetrics.posterior import Cells, Model, Posterior
 
-_SOURCES = ("all", "labelled", "reference")
+_SOURCES = ("all", "labeled", "reference")
 
 
-@takes_calibration
 @dataclass(frozen=True, eq=False)
-class Calibrated(LabelModel):
-    """Probabilities learnt from the labelled rows: right when labels are missing at random, or because of the score.
+class ByScore(Mechanism):
+    """Probabilities learned from the labeled rows: right when labels are missing at random, or because of the score.
 
-    Then a missing row is positive as often as a labelled row with the same score. What the labels leave open about
+    Then a missing row is positive as often as a labeled row with the same score. What the labels leave open about
     the calibration is shared by all rows and is carried into the law of every metric.
 
     Parameters
@@ -46,16 +46,16 @@ class Calibrated(LabelModel):
         The curve from scores to probabilities. "beta" turns into Platt scaling of the standardised score when scores
         are not probabilities. An object that is fitted already is taken as it is.
     reference : (labels, scores) or EvaluationSet, optional
-        Held-out, fully labelled rows to learn from as well. Using them assumes that nothing has drifted since.
-    data : {"all", "labelled", "reference"}
-        What to learn from: all there is, the labelled rows of the evaluation set, or the held-out rows alone.
+        Held-out, fully labeled rows to learn from as well. Using them assumes that nothing has drifted since.
+    data : {"all", "labeled", "reference"}
+        What to learn from: all there is, the labeled rows of the evaluation set, or the held-out rows alone.
     uncertainty : bool
         False takes the fitted probabilities as known, as the paper does: intervals are then too narrow.
-    n_nodes : int
+    n_draws : int
         How many curves stand for the posterior.
-    strata : bool
-        Fit within the strata of the set: the curve has a level in each, shrunk towards a common one. Needs a logistic
-        curve ("flexible", "beta", "platt").
+    strata : array-like of int or str, optional
+        Segment of each row, or a column of `data`; True: that of an EvaluationSet. The curve has a level in each of at
+        most 30 segments, shrunk toward a common one. Needs a logistic curve ("flexible", "beta", "platt").
 
     Examples
     --------
@@ -65,21 +65,23 @@ class Calibrated(LabelModel):
     >>> y_score = rng.random(1000)
     >>> y_true = np.where(rng.random(1000) < 0.3, np.nan, rng.random(1000) < y_score)
     >>> for uncertainty in (False, True):
-    ...     model = dm.label_models.Calibrated(uncertainty=uncertainty)
-    ...     print(f"{dm.evaluate(y_true, y_score, label_model=model)['recall'].std():.4f}")
+    ...     model = dm.missing.ByScore(uncertainty=uncertainty)
+    ...     print(f"{dm.evaluate(y_true, y_score, missingness=model)['recall'].std():.4f}")
     0.0078
     0.0095
     """
+
+    row_fields: ClassVar[tuple[str, ...]] = ("strata",)
 
     calibrator: CalibratorLike = "flexible"
     reference: ReferenceLike | None = field(default=None, repr=False)
     data: str = "all"
     uncertainty: bool = True
-    n_nodes: int = N_NODES
-    strata: bool = False
+    strata: RowValues = None
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
         if self.data not in _SOURCES:
             raise unknown_name("data", "source of labels", str(self.data), _SOURCES)
         if self.data == "reference" and self.reference is None:
@@ -87,23 +89,35 @@ class Calibrated(LabelModel):
                 "reference: missing. data='reference' learns from held-out rows alone: give (labels, scores)."
             )
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
-        fit_data = FitData.of(data, self.reference, by_stratum=self.strata)
+    def posterior(self, data: EvaluationSet) -> Posterior:
+        fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
         return fit_by_score(self, fit_data, type(self).__name__)
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         sources = {
-            "labelled": f"the {data.n_labelled:,} labelled rows",
+            "labeled": f"the {data.n_labeled:,} labeled rows",
             "reference": "the held-out rows",
-            "all": f"the {data.n_labelled:,} labelled rows"
+            "all": f"the {data.n_labeled:,} labeled rows"
             + ("" if self.reference is None else " and the held-out ones (assumed: no drift since)"),
         }
         known = "" if self.uncertainty else ", taken as known"
         few = describe_few_labels(FitData.of(data, self.reference).tables, data.threshold)
         return (
-            f"Assumed: labels are missing at random or by score{' within strata' if self.strata else ''}. "
+            f"Assumed: labels are missing at random or by score{' within strata' if self.strata is not None else ''}. "
             f"Probabilities are calibrated on {sources[self.data]}{known}.{few}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Random(ByScore):
+    """Labels are missing at random (MCAR): fitted like `ByScore`, which contains it.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.missing.Random(calibrator="platt").calibrator
+    'platt'
+    """
 
 
 def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
@@ -113,7 +127,7 @@ def add_by_score(model: Model, label: IntArray, rows: Rows) -> Cells:
 
 
 def fit_columns(
-    table: ScoreTable, blocks: Sequence[Columns], line: FloatArray, n_nodes: int, likelihood_power: float
+    table: ScoreTable, blocks: Sequence[Columns], line: FloatArray, n_draws: int, likelihood_power: float
 ) -> Posterior:
     """Return the posterior of labels that are missing at random given the score and other values of the rows.
 
@@ -125,7 +139,7 @@ def fit_columns(
         Columns for the rows of the table.
     line : array (n,)
         Position of the rows on the score axis.
-    n_nodes : int
+    n_draws : int
         Number of draws.
     likelihood_power : float
         Exponent of the likelihood.
@@ -133,19 +147,19 @@ def fit_columns(
     columns, mean, sd = (np.concatenate(values, axis=-1) for values in zip(*blocks, strict=True))
     rows, model = build_rows(table, columns, line, None, max_bins=table.score.size), Model()
     missing = add_by_score(model, model.add_decisions((model.add_parameters(mean, sd), rows.columns)), rows)
-    return sample_posterior(model, rows, missing, n_nodes, likelihood_power).posterior
+    return sample_posterior(model, rows, missing, n_draws, likelihood_power).posterior
 
 
-def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterior:
+def fit_by_score(settings: ByScore, fit_data: FitData, what: str) -> Posterior:
     """Return the posterior of the missing labels under a calibration curve."""
-    if settings.data == "labelled":
+    if settings.data == "labeled":
         fit_data = replace(fit_data, reference=None)
     elif settings.data == "reference":
         none = np.zeros(fit_data.table.score.size)
         fit_data = replace(fit_data, table=replace(fit_data.table, positives=none, negatives=none))
     calibrator = fit_data.calibrator(settings.calibrator)
     if not isinstance(calibrator, Fitted):
-        check_labelled(fit_data, what)
+        check_labeled(fit_data, what)
         warn_if_few_labels(fit_data, what)
         warn_if_extrapolated(fit_data, what)
         # Of rows that share their fate a few groups look like a misfit.
@@ -157,7 +171,7 @@ def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterio
         missing = add_by_score(model, add_curve(model, curve, rows), rows)
         add_reference(model, curve, fit_data.reference)
         power = fit_data.credit if isinstance(calibrator, Flexible) else 1.0
-        posterior = sample_posterior(model, rows, missing, settings.n_nodes, power).posterior
+        posterior = sample_posterior(model, rows, missing, settings.n_draws, power).posterior
         is_default = isinstance(settings.calibrator, str) and settings.calibrator == "flexible"
         return add_level(posterior, fit_data.tables, fit_data.data.threshold) if is_default else posterior
     if fit_data.n_strata:
@@ -168,17 +182,17 @@ def fit_by_score(settings: Calibrated, fit_data: FitData, what: str) -> Posterio
     return _fitted_nodes(settings, fit_data, calibrator)
 
 
-def _fitted_nodes(settings: Calibrated, fit_data: FitData, calibrator: Calibrator) -> Posterior:
+def _fitted_nodes(settings: ByScore, fit_data: FitData, calibrator: Calibrator) -> Posterior:
     """Nodes of any calibrator: fitted on every label, not on buckets, because its curve may have steps."""
     cells = fit_data.data.cells
-    learnt: list[Any] = [(fit_data.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
+    learned: list[Any] = [(fit_data.value, cells.positives, cells.negatives)] if settings.data != "reference" else []
     if fit_data.reference is not None:
         held_out = fit_data.reference.cells
-        learnt.append((held_out.score, held_out.positives, held_out.negatives))
-    calibrator.fit_counts(*(np.concatenate(column).astype(np.float64) for column in zip(*learnt, strict=True)))
+        learned.append((held_out.score, held_out.positives, held_out.negatives))
+    calibrator.fit_counts(*(np.concatenate(column).astype(np.float64) for column in zip(*learned, strict=True)))
     scores = fit_data.value[fit_data.data.missing_cells]
     one = not settings.uncertainty or isinstance(calibrator, Fitted)
-    curves = calibrator.predict(scores)[None, :] if one else calibrator.draws(scores, settings.n_nodes)
+    curves = calibrator.predict(scores)[None, :] if one else calibrator.draws(scores, settings.n_draws)
     table = fit_data.table
     rows = np.bincount(table.column, weights=fit_data.data.missing_counts, minlength=table.score.size)
     if np.all(rows <= 0.0) or scores.size <= table.score.size:

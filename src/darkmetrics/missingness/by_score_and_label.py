@@ -1,4 +1,4 @@
-"""Selection: labels missing by score and by label, with a reference set to tell them apart."""
+"""ByScoreAndLabel: labels missing by score and by label, with a reference set to tell them apart."""
 
 from dataclasses import dataclass, field
 
@@ -8,13 +8,13 @@ from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel, takes_calibration
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.curve import add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
-    N_NODES,
+    N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_nodes,
+    check_n_draws,
     warn_if_few_reference_labels,
 )
 from darkmetrics.missingness.rows import Rows
@@ -32,22 +32,21 @@ _MAX_RATES, _ROWS_PER_RATE = 40, 25.0
 _DIFFERENCE = (1.0, 0.75)
 
 
-@takes_calibration
 @dataclass(frozen=True, eq=False)
-class Selection(LabelModel):
+class ByScoreAndLabel(Mechanism):
     """Labels are missing by score and by label, in any combination; a reference set tells how much of each.
 
     It contains "random", "by score" and "by label" as special cases, so that nothing has to be known about the
-    mechanism. What it needs instead is a fully labelled reference set and the assumption that the relation between
+    mechanism. What it needs instead is a fully labeled reference set and the assumption that the relation between
     score and label has not drifted since.
 
     Parameters
     ----------
     reference : (labels, scores) or EvaluationSet
-        Fully labelled rows from the same population: the test set of the model, an earlier month.
+        Fully labeled rows from the same population: the test set of the model, an earlier month.
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
-    n_nodes : int
+    n_draws : int
         How many cases stand for the posterior.
 
     Notes
@@ -65,38 +64,39 @@ class Selection(LabelModel):
     >>> y = (rng.random(3000) < y_score).astype(float)
     >>> found = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
     >>> y_true = np.where(found, y, np.nan)[1000:]
-    >>> law = dm.evaluate(y_true, y_score[1000:], reference=(y[:1000], y_score[:1000]))["precision"]
+    >>> earlier = dm.missing.Reference(y[:1000], y_score[:1000])
+    >>> law = dm.evaluate(y_true, y_score[1000:], missingness=earlier)["precision"]
     >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
     0.72, in truth 0.74
     """
 
     reference: ReferenceLike | None = field(default=None, repr=False)
     calibrator: CalibratorLike = "flexible"
-    n_nodes: int = N_NODES
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
         if self.reference is None:
             raise InputError(
                 "reference: missing. Labels missing by score and label can only be told from reference rows without "
-                "drift: give reference=(labels, scores), fully labelled."
+                "drift: pass dm.missing.ByScoreAndLabel(reference=(labels, scores)), fully labeled."
             )
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         return fit_with_warnings(self, FitData.of(data, self.reference))
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return (
             "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that score and "
             "label are related as in the reference rows: no drift since."
         )
 
 
-def fit_with_warnings(settings: Selection, fit_data: FitData) -> Posterior:
+def fit_with_warnings(settings: ByScoreAndLabel, fit_data: FitData) -> Posterior:
     """The nodes, with a warning where there are few reference labels to lean on."""
-    nodes = fit_by_score_and_label(settings, fit_data).posterior
-    warn_if_few_reference_labels(fit_data, "Selection")
-    return nodes
+    posterior = fit_by_score_and_label(settings, fit_data).posterior
+    warn_if_few_reference_labels(fit_data, "ByScoreAndLabel")
+    return posterior
 
 
 def add_by_score_and_label(model: Model, label: IntArray, rows: Rows) -> tuple[Cells, Term]:
@@ -117,11 +117,11 @@ def add_by_score_and_label(model: Model, label: IntArray, rows: Rows) -> tuple[C
     return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rate])
 
 
-def fit_by_score_and_label(settings: Selection, fit_data: FitData) -> MechanismPosterior:
+def fit_by_score_and_label(settings: ByScoreAndLabel, fit_data: FitData) -> MechanismPosterior:
     """Return the joint posterior of the curve, the missing rates and the effect of the label."""
-    check_both_classes(fit_data, "Selection")
+    check_both_classes(fit_data, "ByScoreAndLabel")
     calibrator = fit_data.logistic_calibrator(settings.calibrator)
     rows, model = fit_data.rows(calibrator), Model()
     missing, effect = add_by_score_and_label(model, add_curve(model, calibrator, rows), rows)
     add_reference(model, calibrator, fit_data.reference)
-    return sample_posterior(model, rows, missing, settings.n_nodes, effect=effect)
+    return sample_posterior(model, rows, missing, settings.n_draws, effect=effect)

@@ -1,6 +1,6 @@
 """What is checked before a model of the labels is believed; a diagnosis shows the same checks.
 
-Does a curve fit the labelled rows, do reference rows follow the same one, and are there labels at the scores at which
+Does a curve fit the labeled rows, do reference rows follow the same one, and are there labels at the scores at which
 labels are missing?
 """
 
@@ -44,22 +44,22 @@ def need_missing(fit_data: FitData) -> None:
         raise AbsentError("no label is missing.")
 
 
-def need_labelled(fit_data: FitData) -> None:
+def need_labeled(fit_data: FitData) -> None:
     """There are rows with a label."""
-    if fit_data.data.n_labelled == 0:
+    if fit_data.data.n_labeled == 0:
         raise AbsentError("no row has a label.")
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """Labelled rows with similar scores: how many are positive, and how many were predicted to be.
+    """Labeled rows with similar scores: how many are positive, and how many were predicted to be.
 
     Attributes
     ----------
     low, high : float
         Smallest and largest score.
     rows : int
-        Labelled rows.
+        Labeled rows.
     predicted, positive : float
         Mean probability, and share of positives.
     """
@@ -89,7 +89,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class CalibrationCheck:
-    """Whether probabilities agree with the labelled rows, bin by bin.
+    """Whether probabilities agree with the labeled rows, bin by bin.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class CalibrationCheck:
 
     @property
     def error(self) -> float:
-        """Mean distance between predicted and actual share of positives, over labelled rows."""
+        """Mean distance between predicted and actual share of positives, over labeled rows."""
         rows = sum(b.rows for b in self.table)
         return sum(b.rows * b.apart for b in self.table) / rows
 
@@ -119,7 +119,7 @@ class CalibrationCheck:
 
     @property
     def is_adequate(self) -> bool:
-        """Whether the labelled rows are compatible with the probabilities, or nearly so, in every bin."""
+        """Whether the labeled rows are compatible with the probabilities, or nearly so, in every bin."""
         positive = sum(b.rows * b.positive for b in self.table) / sum(b.rows for b in self.table)
         if self.off is not None:
             return False
@@ -137,7 +137,7 @@ def calibration_check(fit_data: FitData) -> CalibrationCheck:
 
 
 def raw_check(fit_data: FitData) -> CalibrationCheck:
-    """The scores as they are, against the labelled rows: Pearson's test in the same bins."""
+    """The scores as they are, against the labeled rows: Pearson's test in the same bins."""
     if not fit_data.is_probability:
         raise AbsentError("the scores are not probabilities.")
     rows, _, bins = _fitted_to_labels(fit_data)
@@ -150,8 +150,8 @@ def raw_check(fit_data: FitData) -> CalibrationCheck:
     return CalibrationCheck(statistic, dof, float(chdtrc(dof, statistic)), _reliability(rows, p, bins))
 
 
-class _Labelled(NamedTuple):
-    """Labelled rows counted by score."""
+class _Labeled(NamedTuple):
+    """Labeled rows counted by score."""
 
     score: FloatArray
     positives: FloatArray
@@ -170,28 +170,28 @@ class _Curve(NamedTuple):
     p: FloatArray
 
 
-def _fit_curve(calibrator: LogisticCalibrator, rows: _Labelled) -> _Curve:
+def _fit_curve(calibrator: LogisticCalibrator, rows: _Labeled) -> _Curve:
     """Fit a curve to counts; the calibrator was prepared with all scores, so that curves are comparable."""
     X, prior = calibrator.design(rows.score), (calibrator.prior_mean_, calibrator.prior_scale_**-2.0)
     beta = find_logistic_mode(X, rows.positives, rows.negatives, *prior).theta
     return _Curve(X, beta, np.asarray(expit(X @ beta), dtype=np.float64))
 
 
-def _labelled_rows(fit_data: FitData) -> _Labelled:
-    need_labelled(fit_data)
+def _labeled_rows(fit_data: FitData) -> _Labeled:
+    need_labeled(fit_data)
     table = fit_data.table
-    seen: BoolArray = table.labelled > 0.0
-    return _Labelled(table.score[seen], table.positives[seen], table.negatives[seen])
+    seen: BoolArray = table.labeled > 0.0
+    return _Labeled(table.score[seen], table.positives[seen], table.negatives[seen])
 
 
-def _fitted_to_labels(fit_data: FitData) -> tuple[_Labelled, _Curve, IntArray]:
-    """The labelled rows, the curve fitted to them, and their bins."""
-    rows = _labelled_rows(fit_data)
+def _fitted_to_labels(fit_data: FitData) -> tuple[_Labeled, _Curve, IntArray]:
+    """The labeled rows, the curve fitted to them, and their bins."""
+    rows = _labeled_rows(fit_data)
     positives, negatives = float(rows.positives.sum()), float(rows.negatives.sum())
     most = n_bins(min(positives, negatives), _MOST_BINS)
     if most == 0:
         raise AbsentError(
-            f"needs {LEAST_ROWS} labelled rows of either class; there are {positives:,.0f} positives and "
+            f"needs {LEAST_ROWS} labeled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
     curve = _fit_curve(fit_data.logistic_calibrator("flexible"), rows)
@@ -199,7 +199,7 @@ def _fitted_to_labels(fit_data: FitData) -> tuple[_Labelled, _Curve, IntArray]:
     return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
 
 
-def _reliability(rows: _Labelled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
+def _reliability(rows: _Labeled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
     count = per_bin(bins, rows.total)
     predicted, positive = per_bin(bins, rows.total * p) / count, per_bin(bins, rows.positives) / count
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
@@ -210,7 +210,7 @@ def _reliability(rows: _Labelled, p: FloatArray, bins: IntArray) -> tuple[Reliab
 
 @dataclass(frozen=True)
 class ReferenceCheck:
-    """Whether labelled rows and reference rows follow one calibration curve.
+    """Whether labeled rows and reference rows follow one calibration curve.
 
     If not, something has drifted since the reference rows were taken, or labels are missing because of what they are.
     The data cannot say which.
@@ -220,9 +220,9 @@ class ReferenceCheck:
     statistic, dof, p_value : float, int, float
         Chi-square test of one common curve.
     positive, expected : float
-        Share of positives among the labelled rows, and what the reference rows lead to expect at their scores.
+        Share of positives among the labeled rows, and what the reference rows lead to expect at their scores.
     gap : float
-        Mean distance between the two curves over the labelled rows.
+        Mean distance between the two curves over the labeled rows.
     """
 
     statistic: float
@@ -234,30 +234,30 @@ class ReferenceCheck:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the labelled rows contradict the reference: beyond chance, and by enough to matter."""
+        """Whether the labeled rows contradict the reference: beyond chance, and by enough to matter."""
         return self.p_value < LEVEL and self.gap >= _MISPLACED * min(self.expected, 1.0 - self.expected)
 
 
 def reference_check(fit_data: FitData) -> ReferenceCheck:
-    """One curve for labelled and reference rows against one for each: the score test, from the common fit alone."""
+    """One curve for labeled and reference rows against one for each: the score test, from the common fit alone."""
     if fit_data.reference is None:
         raise AbsentError("no reference rows were given (reference=).")
-    labelled = _labelled_rows(fit_data)
-    reference = _Labelled(fit_data.reference.score, fit_data.reference.positives, fit_data.reference.negatives)
-    both = _Labelled(*(np.append(a, b) for a, b in zip(labelled, reference, strict=True)))
+    labeled = _labeled_rows(fit_data)
+    reference = _Labeled(fit_data.reference.score, fit_data.reference.positives, fit_data.reference.negatives)
+    both = _Labeled(*(np.append(a, b) for a, b in zip(labeled, reference, strict=True)))
     if not (both.positives.any() and both.negatives.any()):
         raise AbsentError("all labels, those of the reference rows included, are of one class.")
     calibrator = fit_data.logistic_calibrator("beta")
-    common, now, then = (_fit_curve(calibrator, rows) for rows in (both, labelled, reference))
-    of_labelled = common.X * (np.arange(both.score.size) < labelled.score.size)[:, None]
-    test = logistic_score_test(common.X, of_labelled, both.positives, both.negatives, common.beta)
+    common, now, then = (_fit_curve(calibrator, rows) for rows in (both, labeled, reference))
+    of_labeled = common.X * (np.arange(both.score.size) < labeled.score.size)[:, None]
+    test = logistic_score_test(common.X, of_labeled, both.positives, both.negatives, common.beta)
     expected = expit(now.X @ then.beta)
-    share = labelled.total / labelled.total.sum()
+    share = labeled.total / labeled.total.sum()
     return ReferenceCheck(
         statistic=test.statistic,
         dof=test.dof,
         p_value=test.p_value,
-        positive=float(labelled.positives.sum() / labelled.total.sum()),
+        positive=float(labeled.positives.sum() / labeled.total.sum()),
         expected=float(expected @ share),
         gap=float(np.abs(now.p - expected) @ share),
     )
@@ -275,14 +275,14 @@ def warn_if_misfit(fit_data: FitData, what: str) -> None:
     warn(
         f"y_true: the calibration curve does not fit the labeled rows ({what}), so the estimates may be biased. Of "
         f"{off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are positive, and the "
-        f"curve predicts {off.predicted:.1%}. Try another calibrator, such as label_models.Calibrated('isotonic'). See "
+        f"curve predicts {off.predicted:.1%}. Try another calibrator, such as missing.ByScore('isotonic'). See "
         ".diagnosis.",
         CalibrationWarning,
     )
 
 
 def contradicted(fit_data: FitData) -> bool:
-    """Whether the labelled rows contradict the reference rows."""
+    """Whether the labeled rows contradict the reference rows."""
     try:
         return reference_check(fit_data).contradicts
     except AbsentError:
@@ -337,25 +337,25 @@ class OverlapCheck:
 
 
 def overlap_check(fit_data: FitData) -> OverlapCheck:
-    """Where missing rows have company; rows of the reference set count as labelled."""
+    """Where missing rows have company; rows of the reference set count as labeled."""
     table, cells = fit_data.table, fit_data.data.cells
     gone = float(table.missing.sum())
     if not gone:
         raise AbsentError("no label is missing.")
-    labelled = table.labelled
+    labeled = table.labeled
     if cells.propensity is not None:
         # Rows that were sure to get their label stand for none of those that got none.
         counts = (cells.total - cells.missing) * (cells.propensity < 1.0)
-        labelled = np.asarray(np.bincount(table.place, counts, labelled.size), dtype=np.float64)
+        labeled = np.asarray(np.bincount(table.place, counts, labeled.size), dtype=np.float64)
     if fit_data.reference is not None:
-        labelled = labelled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labelled)
-    if labelled.sum() < _EXPECTED:
-        raise AbsentError(f"{int(labelled.sum()):,} labels are too few to say where there are none.")
+        labeled = labeled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labeled)
+    if labeled.sum() < _EXPECTED:
+        raise AbsentError(f"{int(labeled.sum()):,} labels are too few to say where there are none.")
     alone = np.zeros(table.score.size, dtype=np.bool_)
     for rows in _strata_rows(fit_data):
-        expected = labelled.sum() * table.missing[rows].sum() / gone
-        rare = bool(expected >= _EXPECTED and labelled[rows].sum() < expected / _RARER)
-        alone[rows] = rare or _far_from_labels(table.missing[rows], labelled[rows])
+        expected = labeled.sum() * table.missing[rows].sum() / gone
+        rare = bool(expected >= _EXPECTED and labeled[rows].sum() < expected / _RARER)
+        alone[rows] = rare or _far_from_labels(table.missing[rows], labeled[rows])
     far = alone[table.place]
     if cells.propensity is not None:
         # Nobody like them was ever looked at.
@@ -374,15 +374,15 @@ def _strata_rows(fit_data: FitData) -> list[BoolArray]:
     return [table.stratum == k for k in np.unique(table.stratum)]
 
 
-def _far_from_labels(missing: FloatArray, labelled: FloatArray) -> BoolArray:
+def _far_from_labels(missing: FloatArray, labeled: FloatArray) -> BoolArray:
     """Which rows of a table, sorted by score, lie in a stretch with hardly any labels."""
     # No more than there are places with missing rows: else a stretch is one such row, without the scores around it.
     most = min(_MOST_STRETCHES, int(np.count_nonzero(missing)))
-    n_stretches = int(np.clip(labelled.sum() // _EXPECTED, 1, max(1, most)))
+    n_stretches = int(np.clip(labeled.sum() // _EXPECTED, 1, max(1, most)))
     level = (np.cumsum(missing) - 0.5 * missing) / max(1.0, float(missing.sum()))
     stretch = np.minimum((level * n_stretches).astype(np.int64), n_stretches - 1)
-    there = np.bincount(stretch, labelled, n_stretches)
-    expected = labelled.sum() * np.bincount(stretch, missing, n_stretches) / max(1.0, float(missing.sum()))
+    there = np.bincount(stretch, labeled, n_stretches)
+    expected = labeled.sum() * np.bincount(stretch, missing, n_stretches) / max(1.0, float(missing.sum()))
     far: BoolArray = (there < expected / _RARER)[stretch]
     return far
 
@@ -402,6 +402,6 @@ def warn_if_extrapolated(fit_data: FitData, what: str) -> None:
     if not found.is_wide:
         warn(
             f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or pass "
-            "reference=(labels, scores) of fully labeled rows.",
+            "missingness=dm.missing.Reference(labels, scores) of fully labeled rows.",
             CalibrationWarning,
         )

@@ -129,18 +129,18 @@ def _draw_effects(masses: FloatArray, size: int, rng: np.random.Generator) -> Fl
     return _EFFECT[index.reshape(size, -1) % _EFFECT.size]
 
 
-def clustered(nodes: Posterior, data: EvaluationSet) -> Posterior:
+def clustered(posterior: Posterior, data: EvaluationSet) -> Posterior:
     """Return a posterior with correlated labels in the groups of the set, as far as its labeled rows are correlated.
 
     A mechanism treats labeled rows as independent. The draws are therefore spread by the root of the design effect.
     """
     cells, group = data.cells, data.groups
     if group is None or np.all(np.bincount(group, cells.total) <= 1):
-        return nodes  # every row is a group
+        return posterior  # every row is a group
     clusters = _fit_clusters(data, group)
     n_labeled = np.bincount(group, cells.positives + cells.negatives)
     size = float((n_labeled**2).sum() / max(float(n_labeled.sum()), 1.0))
-    base = _spread_draws(nodes.on_all_cells, np.sqrt(1.0 + clusters.correlation * max(size - 1.0, 0.0)))
+    base = _spread_draws(posterior.on_all_cells, np.sqrt(1.0 + clusters.correlation * max(size - 1.0, 0.0)))
     r = int(np.argmin(np.abs(clusters.rho - clusters.mean)))
     rho = float(clusters.rho[r])
     z, masses = clusters.compute_z(base, rho), clusters.effect[r][clusters.group]
@@ -149,21 +149,21 @@ def clustered(nodes: Posterior, data: EvaluationSet) -> Posterior:
     updated = ndtr((z - np.sqrt(rho) * mean) / np.sqrt(1.0 - rho + rho * variance))
     is_certain = (base <= _CERTAIN) | (base >= 1.0 - _CERTAIN)
     return ClusteredPosterior(
-        weight=nodes.weight,
+        weight=posterior.weight,
         probability=np.where(is_certain, base, updated),
-        shift=nodes.shift,
-        reason=nodes.reason,
-        reasons=nodes.reasons,
+        shift=posterior.shift,
+        reason=posterior.reason,
+        reasons=posterior.reasons,
         base=base,
         clusters=clusters,
     )
 
 
-def shared_in_words(nodes: Posterior) -> str:
+def shared_in_words(posterior: Posterior) -> str:
     """Describe the correlation of labels in groups; empty if every row is a group."""
-    if not isinstance(nodes, ClusteredPosterior) or nodes.clusters is None:
+    if not isinstance(posterior, ClusteredPosterior) or posterior.clusters is None:
         return ""
-    n_groups, correlation = nodes.clusters.effect.shape[1], nodes.clusters.correlation
+    n_groups, correlation = posterior.clusters.effect.shape[1], posterior.clusters.correlation
     return f"Labels within a group are correlated: by {correlation:.2f}, over {counted(n_groups, 'group')}."
 
 

@@ -14,9 +14,9 @@ from scipy.special import ndtri
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.log_odds import chance, log_chance
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.delay_fit import compute_log_odds
-from darkmetrics.missingness.delayed import FittedDelays, LateLabels
+from darkmetrics.missingness.delayed import Delayed, FittedDelays
 from darkmetrics.posterior import Posterior
 
 # Candidates for the sd of levels, and the scale of their half-normal prior.
@@ -94,7 +94,7 @@ class _Group(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GroupDelays(LabelModel):
+class GroupDelays(Mechanism):
     """Label model of one group among several: delays and curve of all groups, and a level of its own.
 
     Draws of different groups belong together, one by one, because delays are common to all groups.
@@ -113,7 +113,7 @@ class GroupDelays(LabelModel):
     spread: FloatArray
     number: int
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         size, group = self.spread.size, _Group.of(self.arrivals, data)
         level = level_posterior(group.odds, group.moved, *group.counts, self.spread, self.arrivals.data.credit)
         # The same in every run and for any number of processes, and different in each group.
@@ -122,13 +122,13 @@ class GroupDelays(LabelModel):
         p = chance(group.odds + group.moved + drawn[:, None])
         return Posterior(np.full(size, 1.0 / size), p, bucket=group.column)
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
-        return self.arrivals.describe(data, nodes)
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
+        return self.arrivals.describe(data, posterior)
 
 
-def fit_groups(model: LateLabels, sets: Sequence[EvaluationSet]) -> list[LabelModel]:
+def fit_groups(model: Delayed, sets: Sequence[EvaluationSet]) -> list[Mechanism]:
     """Return the label model of each group, learned from all groups."""
-    fitted = model.fit(EvaluationSet.merged(sets))
+    fitted = model.fit(EvaluationSet.concat(sets))
     if len(sets) == 1:
         return [fitted]
     evidence = np.zeros(_SPREADS.size)

@@ -1,14 +1,16 @@
 """Delayed labels: the age of a row says why its label is missing (model in `delay_model.py`)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import chdtrc, softmax
 
 from darkmetrics._kernels.age_grid import Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.argument_types import Duration, PointInTime, RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
@@ -19,7 +21,7 @@ from darkmetrics.missingness.age_cells import (
     find_days,
     without_calendar,
 )
-from darkmetrics.missingness.base import LabelModel, missing_prevalence, of_weight
+from darkmetrics.missingness.base import Mechanism, missing_prevalence, of_weight
 from darkmetrics.missingness.checks import CLEARLY
 from darkmetrics.missingness.delay_fit import (
     DelayDraws,
@@ -39,7 +41,8 @@ from darkmetrics.missingness.delay_model import (
     build_rate_columns,
     declare,
 )
-from darkmetrics.missingness.fit_data import N_NODES, FitData, check_n_nodes
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_n_draws
+from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.likelihood import Likelihood
@@ -57,7 +60,7 @@ _MIN_MENTIONED, _MIN_DIFFERENCE, _CLEAR_SQUARE = 0.02, 0.1, 9.0
 
 
 @dataclass(frozen=True, eq=False)
-class LateLabels(LabelModel):
+class Delayed(Mechanism):
     """Labels arrive with a delay: the age of a row says why its label is missing.
 
     Old rows are nearly complete, young ones are not; which labels come first (frauds confirmed late, good customers
@@ -65,18 +68,33 @@ class LateLabels(LabelModel):
     for all times of scoring, and may depend on the class and on the score; the share of positives at a score may
     drift. What never arrives is what is left at the oldest age.
 
-    Needs rows with ages: `age=` (and `delay=`, `maturity=`) of `evaluate`, or `scored_at=` of tables.
-
     Parameters
     ----------
+    age : array-like of float or timedelta, optional
+        Time since each row was scored; True: that of an EvaluationSet.
+    delay : array-like of float or timedelta, optional
+        Time from scoring to the arrival of the label, for each labeled row, in the unit of `age`: narrows intervals.
+    scored_at : str, optional
+        In place of `age`: the column of `data` with dates or datetimes at which rows were scored. If one of the two
+        columns has dates alone, ages and delays are whole days.
+    labeled_at : str, optional
+        The column with the time when each label arrived, null where there is no label: narrows intervals. Times have a
+        time zone in both columns or in neither.
+    as_of : date, datetime or text like "2026-03-09", optional
+        The day, up to its end, or the moment at which the table was taken; needed with `scored_at`. One in the past
+        answers as of then: rows scored later are left out, and labels that arrived later are hidden. Without
+        `labeled_at` these cannot be told from others, and a `MissingnessWarning` says so.
+    maturity : float or timedelta, optional
+        Only positives arrive (chargebacks): rows of at least this age (in days with `scored_at`) without a label are
+        negative. Younger negatives are not known yet, unless they have a time of arrival.
+    reviewed : {"all", "by_score"} or Propensity, optional
+        Who is reviewed, so that a label can arrive: every row, a fraction of the rows that may depend on the score in
+        any way, or each row with a known probability. If not passed, the first two are weighed by how well they explain
+        which rows have a label.
     calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
-    n_nodes : int
-        How many cases stand for what the labels leave open.
-    reviewed : {"all", "by_score", "propensity"}, optional
-        Who is reviewed, so that a label can arrive: every row, a fraction of the rows that may depend on the score in
-        any way, or each row with the probability in `propensity=`. If not passed, the first two are weighed by how well
-        they explain which rows have a label.
+    n_draws : int
+        Number of posterior draws.
 
     Examples
     --------
@@ -87,27 +105,47 @@ class LateLabels(LabelModel):
     >>> y = rng.random(3000) < y_score
     >>> age, delay = rng.integers(0, 100, 3000), np.where(y, rng.exponential(40, 3000), rng.exponential(10, 3000))
     >>> y_true = np.where(delay <= age, y, np.nan)
-    >>> result = dm.evaluate(y_true, y_score, age=age, metrics="precision")
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Delayed(age=age), metrics="precision")
     >>> print(f"{result['precision'].mean():.2f}, in truth {y[y_score >= 0.5].mean():.2f}")
     0.72, in truth 0.73
     """
 
+    row_fields: ClassVar[tuple[str, ...]] = ("age", "delay", "scored_at", "labeled_at", "as_of", "maturity")
+
+    age: RowValues = field(default=None, repr=False)
+    delay: RowValues = field(default=None, repr=False)
+    scored_at: RowValues = None
+    labeled_at: RowValues = None
+    as_of: PointInTime | None = None
+    maturity: Duration | None = None
+    reviewed: str | Propensity | None = None
     calibrator: CalibratorLike = "flexible"
-    n_nodes: int = N_NODES
-    reviewed: str | None = None
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
+        if isinstance(self.reviewed, Propensity):
+            return
         if self.reviewed is not None and self.reviewed not in REVIEWED:
             raise unknown_name("reviewed", "statement of who is reviewed", str(self.reviewed), REVIEWED)
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def row_values(self) -> dict[str, Any]:
+        review = self.reviewed.row_values() if isinstance(self.reviewed, Propensity) else {}
+        return super().row_values() | review
+
+    def without_rows(self) -> Self:
+        changed: dict[str, Any] = dict.fromkeys(self.row_fields)
+        if isinstance(self.reviewed, Propensity):
+            changed["reviewed"] = "propensity"
+        return replace(self, **changed)
+
+    def posterior(self, data: EvaluationSet) -> Posterior:
         return self.learn(data)[1]
 
     def learn(self, data: EvaluationSet) -> tuple["FittedDelays", Posterior]:
         """Return what the rows of a set say about delays, and the posterior of the set."""
         fitted = self.fit(data)
-        return fitted, fitted.nodes(data)
+        return fitted, fitted.posterior(data)
 
     def fit(self, data: EvaluationSet) -> "FittedDelays":
         """Return what the rows of a set say about delays, for the rows of this set or of a part of it."""
@@ -120,18 +158,18 @@ class LateLabels(LabelModel):
         counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
         table = grid.table(data)
         delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
-        reviewed_by = REVIEWED[:2] if self.reviewed is None else (self.reviewed,)
+        reviewed_by = REVIEWED[:2] if self.reviewed is None else (str(self.reviewed),)
         fits = _fit_settings(delay_data, reviewed_by)
         best = max(fits, key=lambda fit: fit.log_evidence)
         misfit = count_missing(best, SCORE_GROUPS)
         weight = _weigh(fits)
         table, _ = delay_data.table.with_missing()
         sides = np.stack([table.decided, table.missing - table.decided], axis=1)
-        sizes = np.diff(np.rint(self.n_nodes * np.cumsum(weight)).astype(np.int64), prepend=0)
+        sizes = np.diff(np.rint(self.n_draws * np.cumsum(weight)).astype(np.int64), prepend=0)
         parts = []
         for fit, size in zip(fits, sizes.tolist(), strict=True):
             if size:
-                draws, w = fit.draw(draws_for(self.n_nodes))
+                draws, w = fit.draw(draws_for(self.n_draws))
                 above, below = (compute_label_probability(grid, draws, table) @ sides).T
                 parts.append(draws.select(representatives(above, below, w, size)))
         draws = DelayDraws(*(np.concatenate(values) for values in zip(*parts, strict=True)))
@@ -141,8 +179,8 @@ class LateLabels(LabelModel):
         turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > WALK_SD))
         return FittedDelays(self, delay_data, draws, best, misfit, reviewed, turning)
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
-        return self.fit(data).describe(data, nodes)
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
+        return self.fit(data).describe(data, posterior)
 
 
 def _fit_settings(data: DelayData, reviewed: tuple[str, ...]) -> list[FittedSetting]:
@@ -187,24 +225,24 @@ def _check_classes(fit_data: FitData, ages: Ages) -> None:
         return
     if positives:
         raise InputError(
-            f"y_true: all {positives:,} labels are positive, and when negatives come no age can tell (LateLabels). If "
+            f"y_true: all {positives:,} labels are positive, and when negatives come no age can tell (Delayed). If "
             "only positives ever come, say maturity=: the age from which a row without a label is negative. If it was "
             f"given, no row is that old (all are below {bin_start(ages.age.max() + 1):.3g}): give older rows too."
         )
-    found = f"all {negatives:,} labels are negative" if negatives else "no labelled row"
+    found = f"all {negatives:,} labels are negative" if negatives else "no labeled row"
     raise InputError(
-        f"y_true: {found}, so that ages cannot tell when labels come (LateLabels). Leave age and scored_at out, and "
-        "give reference=(labels, scores) of fully labelled rows."
+        f"y_true: {found}, so that ages cannot tell when labels come (Delayed). Leave age and scored_at out, and "
+        "give missingness=dm.missing.Reference(labels, scores) of fully labeled rows."
     )
 
 
 @dataclass(frozen=True, eq=False)
-class FittedDelays(LabelModel):
+class FittedDelays(Mechanism):
     """When labels arrive, as learned from the rows of one set: a label model for that set and for parts of it.
 
     Attributes
     ----------
-    model : LateLabels
+    model : Delayed
         The settings.
     data : DelayData
         What was observed.
@@ -220,7 +258,7 @@ class FittedDelays(LabelModel):
         Posterior probability that the share of positives at a score changes quickly with the time of scoring.
     """
 
-    model: LateLabels
+    model: Delayed
     data: DelayData
     draws: DelayDraws
     best: FittedSetting
@@ -233,7 +271,7 @@ class FittedDelays(LabelModel):
         """Bins of scores and ages."""
         return self.data.grid
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         table, column = self.grid.table(data, fine=True).with_missing()
         p = compute_label_probability(self.grid, self.draws, table)
         return Posterior(np.full(len(p), 1.0 / len(p)), p, bucket=column[table.of_cell[data.missing_cells]])
@@ -260,14 +298,14 @@ class FittedDelays(LabelModel):
         columns = np.hstack([table.columns[rows], grid.drift[table.age[rows]]])
         return self.draws.curve @ columns.T + arrives[:, 1] - arrives[:, 0], is_known
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         ages, count = ages_of(data), int(data.missing_counts.sum())
         known = "ages and arrival times" if ages.timed.any() else "ages"
         text = f"Assumed: labels come with time, and later rows get them as earlier ones did ({known} of rows)."
         text += describe_review(self)
         if not count:
             return text
-        share = missing_prevalence(data, nodes)
+        share = missing_prevalence(data, posterior)
         return (
             f"{text} Of the {count:,} missing rows{of_weight(data)} {share.mean:.0%} ({share.low:.0%} to "
             f"{share.high:.0%}) are positive."

@@ -17,7 +17,7 @@ from darkmetrics.missingness.level import level_sd
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable, reference_table, score_table
 
-N_NODES = 64
+N_DRAWS = 64
 _FEW_LABELS = 5
 _HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
 
@@ -41,7 +41,7 @@ class FitData:
     def of(
         cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False, by_stratum: bool = False
     ) -> "FitData":
-        """The tables of a set and of `reference`; `by_stratum`: what is learnt may differ between strata."""
+        """The tables of a set and of `reference`; `by_stratum`: what is learned may differ between strata."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
         table = score_table(data, by_probability=by_probability, by_stratum=by_stratum)
@@ -105,7 +105,7 @@ class FitData:
             raise InputError(
                 f"reference: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
                 f"{high:g}, and only one of them can be probabilities. Give both on the same scale; if it is the same, "
-                "and not that of probabilities, say so: label_models.Selection((labels, scores), calibrator='platt')."
+                "and not that of probabilities, say so: missing.ByScoreAndLabel((labels, scores), calibrator='platt')."
             )
 
     def logistic_calibrator(self, given: Any) -> LogisticCalibrator:
@@ -123,9 +123,9 @@ class FitData:
             raise InputError(
                 f"calibrator: {given!r}. Here it must be 'beta', 'platt', Beta() or Platt() with its prior on."
             )
-        rows = self.table.labelled + self.table.missing
+        rows = self.table.labeled + self.table.missing
         if self.reference is not None:
-            rows = np.append(rows, self.reference.labelled)
+            rows = np.append(rows, self.reference.labeled)
         return calibrator.prepare(self.scores, rows)
 
     def rows(self, calibrator: LogisticCalibrator) -> Rows:
@@ -141,44 +141,48 @@ class FitData:
         return {}
 
 
-def check_n_nodes(n_nodes: Any) -> int:
+def check_n_draws(n_draws: Any) -> int:
     """The number of posterior nodes, checked."""
-    if not is_whole(n_nodes) or not 1 <= n_nodes <= 4096:
-        raise InputError(f"n_nodes: {n_nodes!r}. It must be a whole number from 1 to 4,096.")
-    return int(n_nodes)
+    if not is_whole(n_draws) or not 1 <= n_draws <= 4096:
+        raise InputError(f"n_draws: {n_draws!r}. It must be a whole number from 1 to 4,096.")
+    return int(n_draws)
 
 
-def check_labelled(fit_data: FitData, what: str) -> None:
+def check_labeled(fit_data: FitData, what: str) -> None:
     """There is a label to learn from."""
     if sum(fit_data.label_counts()) == 0:
         raise InputError(
-            f"y_true: no labelled row, so there is nothing to learn from ({what}). Give reference=(labels, scores) "
-            "of fully labelled rows; or label_model=y_score if the scores are probabilities you trust, or "
-            "label_model='half'."
+            f"y_true: no labeled row, so there is nothing to learn from ({what}). Give "
+            "missingness=dm.missing.Reference(labels, scores) "
+            "of fully labeled rows; or dm.missing.Fixed(y_score) if the scores are probabilities you trust, or "
+            "dm.missing.Fixed(0.5)."
         )
 
 
 def check_both_classes(fit_data: FitData, what: str) -> None:
     """Both classes have a label somewhere; else nothing can be said about the missing class."""
-    check_labelled(fit_data, what)
+    check_labeled(fit_data, what)
     positives, negatives = fit_data.label_counts()
     if positives and negatives:
         return
     only, other = ("positive", "negatives") if positives else ("negative", "positives")
     n = positives + negatives
-    where, wanted = "y_true", "Give reference=(labels, scores): fully labelled rows with both classes"
+    where, wanted = (
+        "y_true",
+        "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes",
+    )
     if fit_data.reference is not None:
         where, wanted = "y_true and reference", "Give reference rows with both classes"
     raise InputError(
         f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
         f"{other} ({what}). {wanted}; or state the share of positives, such as "
-        "label_models.Tilted('calibrated', prevalence=0.1)."
+        "dm.missing.ExponentialTilt('by_score', prevalence=0.1)."
     )
 
 
 def warn_if_few_labels(fit_data: FitData, what: str) -> None:
     """A warning when a class has so few labels that the prior matters."""
-    help_by = "Pass reference=(labels, scores) of fully labeled rows if you can."
+    help_by = "Pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows if you can."
     warn_if_few("y_true", fit_data.label_counts(), what, help_by if fit_data.reference is None else "")
 
 

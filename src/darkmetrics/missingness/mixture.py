@@ -1,24 +1,25 @@
-"""Auto: the default, which never silently picks a reason for the missing labels."""
+"""Unknown: the default, which never silently picks a mechanism."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import mixture_test
+from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel, missing_rows, takes_calibration
-from darkmetrics.missingness.by_label import LabelShift, fit_by_label
-from darkmetrics.missingness.by_score import Calibrated, add_by_score, fit_by_score
-from darkmetrics.missingness.by_score_and_label import Selection, fit_with_warnings
+from darkmetrics.missingness.base import Mechanism, missing_rows
+from darkmetrics.missingness.by_label import ByLabel, fit_by_label
+from darkmetrics.missingness.by_score import ByScore, add_by_score, fit_by_score
+from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_with_warnings
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.curve import add_curve
-from darkmetrics.missingness.fit_data import N_NODES, FitData, check_both_classes, check_n_nodes
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes, check_n_draws
 from darkmetrics.missingness.level import describe_few_labels
 from darkmetrics.missingness.sampling import MechanismPosterior
 from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
@@ -32,7 +33,7 @@ _WEIGHT_BOTH = 0.5
 # Of the other half, what a reason keeps that is not refuted. Any pattern of missing scores can come about by score, so
 # no data refute that one.
 _LEAST_SHARE = 1.0 / 3.0
-# What the reference rows keep where the labelled ones contradict them.
+# What the reference rows keep where the labeled ones contradict them.
 _WEIGHT_REFERENCE = 0.5
 _DOUBTED, _REFUTED_AT = 0.05, 0.05
 # "By label" is called refuted below this weight.
@@ -41,27 +42,26 @@ REFUTED = 0.01
 _CURVE = (3.0, 2.0, 1.0, 1.0)
 
 
-@takes_calibration
 @dataclass(frozen=True, eq=False)
-class Auto(LabelModel):
+class Unknown(Mechanism):
     """The default: nothing is known about why labels are missing, and the answer says so.
 
-    Without reference rows it mixes three reasons: by score, or at random (`Calibrated`); by label (`LabelShift`); and
+    Without reference rows it mixes three reasons: by score, or at random (`ByScore`); by label (`ByLabel`); and
     both at once, the calibrated curve with an effect of the label on top, whose size is not known. No data can tell how
     large that effect is, so that this reason keeps half of the weight. The other two share the rest by how well each
     explains which rows are missing. The interval is wide because little is known; stating a reason narrows it.
 
-    With a reference set it is `Selection`, which needs no statement about why labels are missing. Where labelled rows
-    contradict the reference rows (drift, or labels missing by label: data cannot tell), half of the answer comes from
-    each of the two.
+    With a reference set it is `ByScoreAndLabel`, which needs no statement about why labels are missing. If labeled
+    rows contradict the reference rows (drift, or labels missing by label: data cannot tell), half of the answer comes
+    from each of the two.
 
     Parameters
     ----------
     reference : (labels, scores) or EvaluationSet, optional
-        Fully labelled rows from the same population, since which nothing has drifted.
+        Fully labeled rows from the same population, since which nothing has drifted.
     calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
-    n_nodes : int
+    n_draws : int
         How many cases stand for the posterior: half as many each for "by score" and "by label".
     strata : bool
         Fit the reasons within the strata of the set; reference rows are taken as they are.
@@ -84,26 +84,35 @@ class Auto(LabelModel):
     Not stated why labels are missing: by score or at random (17%), by label (33%), both (50%).
     """
 
+    row_fields: ClassVar[tuple[str, ...]] = ("strata",)
+
     reference: ReferenceLike | None = field(default=None, repr=False)
     calibrator: CalibratorLike = "flexible"
-    n_nodes: int = N_NODES
-    strata: bool = False
+    strata: RowValues = None
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
+        if self.reference is not None and self.strata is not None:
+            raise InputError(
+                "strata: reference rows cannot be split by them. Leave strata or reference out, or pass "
+                "dm.missing.ByScore or ByLabel, which take the reference rows as they are."
+            )
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
-            return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata)), REASONS)
+            return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata is not None)), REASONS)
         fit_data = FitData.of(data, self.reference)
-        selection = fit_with_warnings(Selection(self.reference, self.calibrator, self.n_nodes), fit_data)
+        selection = fit_with_warnings(ByScoreAndLabel(self.reference, self.calibrator, self.n_draws), fit_data)
         if not contradicted(fit_data):
             return selection
         try:
-            parts = self._of_labels(FitData.of(data, by_stratum=self.strata))
+            parts = self._of_labels(FitData.of(data, by_stratum=self.strata is not None))
         except InputError:
             return selection  # with labels of one class alone the reference is all there is to go by
-        halved = {reason: (nodes, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (nodes, weight) in parts.items()}
+        halved = {
+            reason: (posterior, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (posterior, weight) in parts.items()
+        }
         return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
 
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
@@ -111,13 +120,13 @@ class Auto(LabelModel):
         positives, negatives = fit_data.label_counts()
         # If positives are rare, a batch may have none; its scores are then the only information.
         if positives or not negatives:
-            check_both_classes(fit_data, "Auto")
+            check_both_classes(fit_data, "Unknown")
         fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
-        n_each, rest = max(1, self.n_nodes // 2), 1.0 - _WEIGHT_BOTH
-        score = fit_by_score(Calibrated(self.calibrator, n_nodes=n_each), fit_data, "Auto")
-        both = add_unidentified_effect(score, fit_data, self.n_nodes), _WEIGHT_BOTH
+        n_each, rest = max(1, self.n_draws // 2), 1.0 - _WEIGHT_BOTH
+        score = fit_by_score(ByScore(self.calibrator, n_draws=n_each), fit_data, "Unknown")
+        both = add_unidentified_effect(score, fit_data, self.n_draws), _WEIGHT_BOTH
         try:
-            label = fit_by_label(LabelShift(self.calibrator, n_nodes=n_each), fit_data)
+            label = fit_by_label(ByLabel(self.calibrator, n_draws=n_each), fit_data)
         except InputError:
             # Without labels of a class, or in a stratum, nothing is known by label.
             return {BY_SCORE: (score, rest), BOTH: both}
@@ -128,20 +137,20 @@ class Auto(LabelModel):
             BOTH: both,
         }
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
-        if not nodes.reasons:
-            return Selection(self.reference).describe(data, nodes)
-        weight = weight_of_reasons(nodes)
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
+        if not posterior.reasons:
+            return ByScoreAndLabel(self.reference).describe(data, posterior)
+        weight = weight_of_reasons(posterior)
         names = ("by score or at random", *REASONS[1:])
         found = [f"{name} ({w:.0%})" for name, w in zip(names, weight, strict=True) if w >= REFUTED]
         text = f"Not stated why labels are missing: {', '.join(found)}."
         if weight[BY_REFERENCE]:
-            text += " Labelled rows contradict the reference rows: something drifted, or labels are missing by label."
+            text += " Labeled rows contradict the reference rows: something drifted, or labels are missing by label."
         elif 0.0 < weight[BY_LABEL] < REFUTED:
             text += " The scores of missing rows do not fit 'by label' alone."
-        elif reasons_differ(nodes):
+        elif reasons_differ(posterior):
             direction = "higher" if _missing_score_higher(data) else "lower"
-            text += f" Missing rows have {direction} scores than labelled ones."
+            text += f" Missing rows have {direction} scores than labeled ones."
         return text + describe_few_labels(FitData.of(data).tables, data.threshold)
 
 
@@ -163,52 +172,52 @@ def _share_by_label(fit_data: FitData, calibrator: Any, label: MechanismPosterio
     return max(by_label, 1e-6 if mixture_p_value(fit_data.table) < _REFUTED_AT else _LEAST_SHARE)
 
 
-def nodes_of_reason(nodes: Posterior, reason: int) -> Posterior:
+def nodes_of_reason(posterior: Posterior, reason: int) -> Posterior:
     """The nodes of one reason alone."""
-    assert nodes.reason is not None
-    own = np.flatnonzero(nodes.reason == reason)
-    weight = nodes.weight[own]
+    assert posterior.reason is not None
+    own = np.flatnonzero(posterior.reason == reason)
+    weight = posterior.weight[own]
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
-    return Posterior(weight, nodes.probability[own], bucket=nodes.bucket)
+    return Posterior(weight, posterior.probability[own], bucket=posterior.bucket)
 
 
 def _missing_score_higher(data: EvaluationSet) -> bool:
-    """Whether missing rows rank higher on average than labelled ones."""
+    """Whether missing rows rank higher on average than labeled ones."""
     cells = data.cells
     counts = np.stack([cells.missing, cells.total - cells.missing]).astype(np.float64)
-    missing, labelled = counts if cells.tie_starts is None else np.add.reduceat(counts, cells.tie_starts, axis=1)
-    below = np.cumsum(labelled) - 0.5 * labelled  # labelled rows of a lower score, and half of those of the same one
-    return float(missing @ below) > 0.5 * float(missing.sum()) * float(labelled.sum())
+    missing, labeled = counts if cells.tie_starts is None else np.add.reduceat(counts, cells.tie_starts, axis=1)
+    below = np.cumsum(labeled) - 0.5 * labeled  # labeled rows of a lower score, and half of those of the same one
+    return float(missing @ below) > 0.5 * float(missing.sum()) * float(labeled.sum())
 
 
-def weight_of_reasons(nodes: Posterior) -> FloatArray:
+def weight_of_reasons(posterior: Posterior) -> FloatArray:
     """The weight of each of the `REASONS`."""
-    assert nodes.reason is not None
-    return np.asarray(np.bincount(nodes.reason, nodes.weight, len(REASONS)), dtype=np.float64)
+    assert posterior.reason is not None
+    return np.asarray(np.bincount(posterior.reason, posterior.weight, len(REASONS)), dtype=np.float64)
 
 
-def reasons_differ(nodes: Posterior) -> bool:
+def reasons_differ(posterior: Posterior) -> bool:
     """Whether the scores of missing rows, taken as "by label", say clearly that their prevalence is another one."""
-    if not nodes.reasons or not np.any(nodes.reason == BY_LABEL):
+    if not posterior.reasons or not np.any(posterior.reason == BY_LABEL):
         return False
-    assert nodes.shift is not None
-    shift = nodes.shift[nodes.reason == BY_LABEL]
+    assert posterior.shift is not None
+    shift = posterior.shift[posterior.reason == BY_LABEL]
     # Less than 5% in the odds moves no metric that anyone would act on.
     return abs(float(shift.mean())) > max(2.0 * float(shift.std()), 0.05)
 
 
-def reasons_in_words(data: EvaluationSet, nodes: Posterior) -> str:
+def reasons_in_words(data: EvaluationSet, posterior: Posterior) -> str:
     """Return the fraction of missing rows that are positive by score, and by label."""
-    fractions, rows = [], missing_rows(data, nodes)
+    fractions, rows = [], missing_rows(data, posterior)
     for mechanism in (BY_SCORE, BY_LABEL):
-        posterior = nodes_of_reason(nodes, mechanism)
-        fractions.append(float(posterior.weight @ (posterior.probability @ rows) / rows.sum()))
+        selected = nodes_of_reason(posterior, mechanism)
+        fractions.append(float(selected.weight @ (selected.probability @ rows) / rows.sum()))
     return " and ".join(f"{fraction:.1%} {name!r}" for fraction, name in zip(fractions, REASONS, strict=False))
 
 
 def mixture_p_value(table: ScoreTable) -> float:
-    """How well the scores of the missing rows pass for a mixture of labelled positives and negatives; nan: not tested.
+    """How well the scores of the missing rows pass for a mixture of labeled positives and negatives; nan: not tested.
 
     It compares histograms and needs no calibration. Labels missing by label alone must pass.
     """
@@ -236,12 +245,12 @@ def _evidence_by_score(fit_data: FitData, calibrator: Any, start: FloatArray) ->
 
 def mix_posteriors(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:
     """The nodes of several of the reasons, with the weight of each."""
-    nodes = [part for part, _ in parts.values()]
+    posterior = [part for part, _ in parts.values()]
     return replace(
-        nodes[0],
+        posterior[0],
         weight=np.concatenate([weight * part.weight / part.weight.sum() for part, weight in parts.values()]),
-        probability=np.concatenate([part.probability for part in nodes]),
-        shift=np.concatenate([np.zeros(len(part)) if part.shift is None else part.shift for part in nodes]),
-        reason=np.repeat(list(parts), [len(part) for part in nodes]),
+        probability=np.concatenate([part.probability for part in posterior]),
+        shift=np.concatenate([np.zeros(len(part)) if part.shift is None else part.shift for part in posterior]),
+        reason=np.repeat(list(parts), [len(part) for part in posterior]),
         reasons=reasons,
     )

@@ -1,21 +1,23 @@
 """Propensity: the probability of each row to get its label is known."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import mean_and_sd
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_score import fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
 from darkmetrics.missingness.curve import Columns
-from darkmetrics.missingness.fit_data import N_NODES, FitData, check_labelled, check_n_nodes, credit_of, warn_if_few
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, check_n_draws, credit_of, warn_if_few
 from darkmetrics.missingness.score_table import joint_table
 from darkmetrics.posterior import Posterior
 
@@ -26,7 +28,7 @@ _KNOTS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Propensity(LabelModel):
+class Propensity(Mechanism):
     """Rows got their labels with probabilities that are known: a policy, a sampling design or random overrides.
 
     At one score and one propensity labels are missing at random. The propensity is therefore a second score: the level
@@ -35,9 +37,12 @@ class Propensity(LabelModel):
 
     Parameters
     ----------
+    propensity : array-like or str, optional
+        Probability of each row to get its label, above 0 where there is one, or a column of `data`. None takes those of
+        an EvaluationSet that was built with them.
     calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
-    n_nodes : int
+    n_draws : int
         Number of posterior draws.
 
     Examples
@@ -50,38 +55,41 @@ class Propensity(LabelModel):
     >>> pi = np.where(old < 0, 1.0, 0.1)  # low risks are let in, one in ten of the others at random
     >>> y_true = np.where(rng.random(4000) < pi, y, np.nan)
     >>> y_score = 1 / (1 + np.exp(1.2 - new))
-    >>> for stated in ({"missingness": "by_score"}, {"propensity": pi}):
-    ...     low, high = dm.evaluate(y_true, y_score, metrics="precision", **stated)["precision"].interval(0.9)
+    >>> for stated in ("by_score", dm.missing.Propensity(pi)):
+    ...     low, high = dm.evaluate(y_true, y_score, metrics="precision", missingness=stated)["precision"].interval()
     ...     print(f"{low:.2f} to {high:.2f}, in truth {y[y_score >= 0.5].mean():.2f}")
     0.44 to 0.51, in truth 0.64
     0.49 to 0.65, in truth 0.64
     """
 
+    row_fields: ClassVar[tuple[str, ...]] = ("propensity",)
+
+    propensity: RowValues = field(default=None, repr=False)
     calibrator: CalibratorLike = "flexible"
-    n_nodes: int = N_NODES
+    n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_nodes(self.n_nodes)
+        check_n_draws(self.n_draws)
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
+    def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data, propensity = FitData.of(data), need_propensity(data, "Propensity")
-        check_labelled(fit_data, "Propensity")
+        check_labeled(fit_data, "Propensity")
         calibrator = fit_data.logistic_calibrator(self.calibrator)
         power = check_informative(data, propensity, "Propensity")
         table, (propensity,) = joint_table(data, propensity)
         line = calibrator.line(table.score)
         curve = Columns(calibrator.design(table.score), calibrator.prior_mean_, calibrator.prior_scale_)
-        more = build_propensity_columns(propensity, [curve], line, table.labelled + table.missing)
-        posterior = fit_columns(table, [curve, more], line, self.n_nodes, power)
+        more = build_propensity_columns(propensity, [curve], line, table.labeled + table.missing)
+        posterior = fit_columns(table, [curve, more], line, self.n_draws, power)
         warn_if_extrapolated(fit_data, "Propensity")
         return posterior
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         cells = data.cells
         n_random = int((cells.total - cells.missing)[need_propensity(data, "Propensity") < 1.0].sum())
         return (
             "Assumed: each row got its label with the chance given. Probabilities are calibrated by score and chance "
-            f"on the {data.n_labelled:,} labelled rows, of which {n_random:,} had a chance below 1."
+            f"on the {data.n_labeled:,} labeled rows, of which {n_random:,} had a chance below 1."
         )
 
 
@@ -89,8 +97,8 @@ def need_propensity(data: EvaluationSet, what: str) -> FloatArray:
     """Return the propensity of each cell."""
     if data.cells.propensity is None:
         raise InputError(
-            f"propensity: none with these rows ({what}). Give propensity=, the chance of each row to get its label, to "
-            "evaluate, or when building the EvaluationSet."
+            f"propensity: none with these rows ({what}). Pass dm.missing.Propensity(...) with the probability of each "
+            "row to get its label, to evaluate or when building the EvaluationSet."
         )
     return data.cells.propensity
 

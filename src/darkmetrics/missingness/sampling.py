@@ -26,7 +26,7 @@ def sample_posterior(
     model: Model,
     rows: Rows,
     missing: Cells,
-    n_nodes: int,
+    n_draws: int,
     likelihood_power: float = 1.0,
     effect: Term | None = None,
 ) -> MechanismPosterior:
@@ -40,27 +40,27 @@ def sample_posterior(
         Rows of the model.
     missing : Cells
         Cells of missing rows, in the order of `rows`.
-    n_nodes : int
+    n_draws : int
         Number of draws to return.
     likelihood_power : float
         Exponent of the likelihood.
     effect : pair (indices, columns), optional
         Parameters and columns of the label effect: the log odds ratio between being missing and being positive.
     """
-    n_draws = draws_for(n_nodes) * (_DRAWS_IN_STRATA if effect is not None and rows.n_strata > 1 else 1)
-    fitted = fit_model(model, n_draws, likelihood_power=likelihood_power)
+    n_points = draws_for(n_draws) * (_DRAWS_IN_STRATA if effect is not None and rows.n_strata > 1 else 1)
+    fitted = fit_model(model, n_points, likelihood_power=likelihood_power)
     p = fitted.label_probability(missing.select(slice(0, rows.n_bins)))
     in_bins = rows.missing[: rows.n_bins]
-    selected = representatives(p @ rows.decided, p @ (in_bins - rows.decided), fitted.weight, n_nodes)
+    selected = representatives(p @ rows.decided, p @ (in_bins - rows.decided), fitted.weight, n_draws)
     p = np.ascontiguousarray(fitted.label_probability(missing.select(slice(rows.n_bins, None)), draws=selected))
     shift = None
     if effect is not None:
         indices, columns = effect
         shift = fitted.theta[np.ix_(selected, indices)] @ (rows.fraction_missing @ columns)
-    posterior = Posterior(np.full(n_nodes, 1.0 / n_nodes), p, bucket=rows.predicted_column, shift=shift)
+    posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p, bucket=rows.predicted_column, shift=shift)
     return MechanismPosterior(posterior, fitted.log_evidence, fitted)
 
 
-def draws_for(n_nodes: int) -> int:
-    """Return the number of draws from which `n_nodes` are selected: about four times as many, a power of 2."""
-    return 1 << max(8, (4 * n_nodes - 1).bit_length())
+def draws_for(n_draws: int) -> int:
+    """Return the number of draws from which `n_draws` are selected: about four times as many, a power of 2."""
+    return 1 << max(8, (4 * n_draws - 1).bit_length())

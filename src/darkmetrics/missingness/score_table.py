@@ -1,4 +1,4 @@
-"""The score table: labelled and missing rows counted by score, the one thing that calibration needs (math, section 8).
+"""The score table: labeled and missing rows counted by score, the one thing that calibration needs (math, section 8).
 
 Probabilities are smooth in the score, so that with very many different scores neighbours share a row of the table. Then
 neither fitting nor a posterior node costs more for a billion rows than for a few thousand.
@@ -17,6 +17,7 @@ from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
+from darkmetrics.missingness.reference import Reference
 
 # Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
 _BUCKETS = 512
@@ -46,7 +47,7 @@ class ScoreTable:
     strata: IntArray | None = None
 
     @property
-    def labelled(self) -> FloatArray:
+    def labeled(self) -> FloatArray:
         """Rows with a label, per score."""
         return self.positives + self.negatives
 
@@ -61,7 +62,7 @@ class ScoreTable:
     @property
     def rank(self) -> FloatArray:
         """Mid-rank of each row of the table among all rows, with mean 0 and variance 1 where scores differ."""
-        rows = self.labelled + self.missing
+        rows = self.labeled + self.missing
         return np.asarray(np.sqrt(12.0) * ((np.cumsum(rows) - 0.5 * rows) / rows.sum() - 0.5), dtype=np.float64)
 
 
@@ -192,8 +193,8 @@ def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) 
     return np.flatnonzero(new)
 
 
-# Reference rows, all labelled: labels and scores, or a set.
-ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet
+# Reference rows, all labeled: labels and scores, a set, or a Reference.
+ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet | Reference
 
 
 def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:
@@ -203,17 +204,23 @@ def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:
     if not isinstance(reference, EvaluationSet):
         reference = reference_set(reference, data.pos_label)
     if reference.n_rows == 0:
-        raise InputError("reference: the EvaluationSet has no rows. Give fully labelled rows, or leave it out.")
+        raise InputError("reference: the EvaluationSet has no rows. Give fully labeled rows, or leave it out.")
     if reference.n_missing:
         raise InputError(
             f"reference: {reference.n_missing:,} of {reference.n_rows:,} rows have no label. "
-            "Reference rows must all be labelled; drop the others."
+            "Reference rows must all be labeled; drop the others."
         )
     return score_table(reference)
 
 
 def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
-    """Held-out rows given as `(labels, scores)`, as a set."""
+    """Return reference rows, a pair `(labels, scores)` or a Reference to a table, as a set."""
+    settings = {"pos_label": pos_label, "missing_label": missing_label}
+    if isinstance(reference, Reference):
+        try:
+            return EvaluationSet(reference.y_true, reference.y_score, data=reference.data, **settings)
+        except InputError as error:
+            raise InputError.about("reference", str(error)) from None
     # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         length = f" of length {len(reference)}" if isinstance(reference, (tuple, list)) else ""
@@ -222,7 +229,7 @@ def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> 
         )
     labels, scores = reference
     try:
-        return EvaluationSet(labels, scores, pos_label=pos_label, missing_label=missing_label)
+        return EvaluationSet(labels, scores, **settings)
     except InputError as error:
         said = error.renamed({"y_true": "labels", "y_score": "scores"})
         raise InputError.about("reference", str(said)) from None

@@ -1,17 +1,17 @@
-"""Tilted: a stated prevalence of the missing rows."""
+"""ExponentialTilt: a stated prevalence of the missing rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logit
 
-from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.base import LabelModel, LabelModelLike, missing_rows
+from darkmetrics.missingness.base import Mechanism, MissingnessLike, missing_rows
 from darkmetrics.posterior import Posterior
 
 # Log odds are shifted by this much at most: beyond it, a probability is 0 or 1 to the last bit.
@@ -23,7 +23,7 @@ _SAME = 1e-12
 
 
 @dataclass(frozen=True)
-class Tilted(LabelModel):
+class ExponentialTilt(Mechanism):
     """Another label model, moved so that a stated share of the missing rows is positive ("we think 40% are fraud").
 
     The log odds of every missing row move by the same amount. Of all ways to reach that share this one changes the
@@ -32,8 +32,8 @@ class Tilted(LabelModel):
 
     Parameters
     ----------
-    base : str or LabelModel
-        The model to start from.
+    base : str or Mechanism
+        The mechanism to start from.
     prevalence : float, optional
         The share of the missing rows that is positive, between 0 and 1.
     delta : float, optional
@@ -42,13 +42,13 @@ class Tilted(LabelModel):
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> fraud = dm.label_models.Tilted("half", prevalence=0.4)
-    >>> law = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], label_model=fraud, metrics="precision")["precision"]
+    >>> fraud = dm.missing.ExponentialTilt(dm.missing.Fixed(0.5), prevalence=0.4)
+    >>> law = dm.evaluate([1, 0, None], [0.9, 0.4, 0.7], missingness=fraud, metrics="precision")["precision"]
     >>> round(law.mean(), 9)
     0.7
     """
 
-    base: LabelModelLike = "calibrated"
+    base: MissingnessLike = "by_score"
     prevalence: float | None = None
     delta: float | None = None
 
@@ -62,10 +62,28 @@ class Tilted(LabelModel):
         if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
             raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
 
-    def nodes(self, data: EvaluationSet) -> Posterior:
-        from darkmetrics.missingness.choice import label_model_from
+    @property
+    def base_mechanism(self) -> Mechanism:
+        """The mechanism to start from."""
+        from darkmetrics.missingness.choice import mechanism_from
 
-        posterior = label_model_from(self.base).nodes(data)
+        return mechanism_from(self.base)
+
+    def row_values(self) -> dict[str, Any]:
+        return self.base_mechanism.row_values()
+
+    @property
+    def features(self) -> Any:
+        return self.base_mechanism.features
+
+    def learn_rows(self, positive: BoolArray, missing: BoolArray, data: Any) -> dict[str, Any]:
+        return self.base_mechanism.learn_rows(positive, missing, data)
+
+    def without_rows(self) -> Self:
+        return replace(self, base=self.base_mechanism.without_rows())
+
+    def posterior(self, data: EvaluationSet) -> Posterior:
+        posterior = self.base_mechanism.posterior(data)
         if data.missing_cells.size == 0:
             return posterior
         if self.delta is not None:
@@ -81,10 +99,8 @@ class Tilted(LabelModel):
             )
         return posterior.shift_log_odds(shift)
 
-    def describe(self, data: EvaluationSet, nodes: Posterior) -> str:
-        from darkmetrics.missingness.choice import label_model_from
-
-        base = label_model_from(self.base).describe(data, nodes)
+    def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
+        base = self.base_mechanism.describe(data, posterior)
         if self.prevalence is not None:
             stated = f"Stated: {self.prevalence:.3g} of the missing rows are positive, on average."
             return f"{stated} Before that, {_lower(base)}"

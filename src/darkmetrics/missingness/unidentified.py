@@ -21,7 +21,7 @@ _MAX_LOG_ODDS = 35.0
 _SEED = 11
 
 
-def add_unidentified_effect(by_score: Posterior, fit_data: FitData, n_nodes: int) -> Posterior:
+def add_unidentified_effect(by_score: Posterior, fit_data: FitData, n_draws: int) -> Posterior:
     """Shift the log odds of the missing rows by draws of the effect from its prior.
 
     By Bayes' rule, the odds of a missing row are those of a labeled row with the same score times the odds ratio,
@@ -29,18 +29,18 @@ def add_unidentified_effect(by_score: Posterior, fit_data: FitData, n_nodes: int
     several sets can be paired.
     """
     table, (rows, _) = fit_data.table, fit_data.table.with_missing
-    points = normal_points(n_nodes, 3, _SEED)
+    points = normal_points(n_draws, 3, _SEED)
     above, slope = points[:, :1], points[:, 2:3]
     below = _CORRELATION * above + np.sqrt(1.0 - _CORRELATION**2) * points[:, 1:2]
     threshold = fit_data.data.threshold
     is_above = 2.0 * table.decided >= table.missing if threshold is None else table.score >= threshold
     shift = _SD * np.where(is_above[rows], above, below) + _SLOPE * slope * table.rank[rows]
-    p = by_score.probability[np.arange(n_nodes) % len(by_score)]
+    p = by_score.probability[np.arange(n_draws) % len(by_score)]
     with np.errstate(divide="ignore"):
         log_odds = np.clip(np.log(p) - np.log1p(-p), -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
     return replace(
         by_score,
-        weight=np.full(n_nodes, 1.0 / n_nodes),
+        weight=np.full(n_draws, 1.0 / n_draws),
         probability=expit(log_odds + shift),
         shift=shift @ table.missing[rows] / max(1.0, float(table.missing.sum())),
     )

@@ -3,9 +3,9 @@
 Import rule: knows `evaluate`, frames that count, and nothing that draws or prints.
 """
 
-from darkmetrics.monitoring.alerts import Alert
+from darkmetrics.monitoring.alerts import Alert, Alerts
 from darkmetrics.monitoring.groups import GroupSummary, MetricSummary
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.run import evaluate_by
 
-__all__ = ["Alert", "GroupSummary", "GroupedEvaluation", "MetricSummary", "evaluate_by"]
+__all__ = ["Alert", "Alerts", "GroupSummary", "GroupedEvaluation", "MetricSummary", "evaluate_by"]

@@ -3,20 +3,33 @@
 import datetime as dt
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
 
-from darkmetrics._text import prints_plainly
+from darkmetrics import frames
+from darkmetrics._text import counted, prints_plainly
+from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics.metric import Metric
-from darkmetrics.metrics.targets import number_or_nan
-from darkmetrics.monitoring.groups import Key, group_text, listed, plain
-from darkmetrics.monitoring.tasks import GroupResult
-from darkmetrics.tables import html_lines, html_table
+from darkmetrics.metrics.targets import number_or_nan, targets_from
+from darkmetrics.monitoring.groups import MIN_LABELS, Key, group_text, key_text, listed, plain
+from darkmetrics.monitoring.p_values import NOTHING, Verdict
+from darkmetrics.monitoring.periods import check_asked, watched_from
+from darkmetrics.monitoring.wording import GroupTexts, probability_text, side_of, target_text, with_key
+from darkmetrics.processes import run_each
+from darkmetrics.tables import plain_numbers
+
+if TYPE_CHECKING:
+    from darkmetrics.monitoring.result import GroupedEvaluation
 
 Correction = Literal["bh", "by"]
+# What a record of an alert has besides the values of grouping columns.
+_COLUMNS = ("metric", "side", "target", "probability", "q_value", "certain", "new", "known_since")
+# A group and the metric of its target.
+Case: TypeAlias = tuple[Key, str]
 
 
 @prints_plainly
@@ -37,7 +50,7 @@ class Alert:
     group : str
         The group in words.
     new : bool
-        Whether no earlier result knew of it (`evaluate_by(known=...)`); without an earlier result every alert is new.
+        Whether no earlier result had it (`known_alerts=`); without one, every alert is new.
     known_since : date or None
         When it was first an alert, without a break since: the day of this evaluation if it is new.
     """
@@ -83,43 +96,131 @@ class Alert:
         }
 
 
-class Alerts(tuple[Alert, ...]):
-    """Alerts, the surest first: a tuple that a notebook shows as a table."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Alerts(GroupTexts, Sequence[Alert]):
+    """Groups that miss a target, the surest first: a sequence of `Alert` that prints all groups as one table.
 
-    def _repr_html_(self) -> str:
-        if not self:
-            return html_lines(["No alert."])
-        rows = [
-            [
-                one.group,
-                f"{one.metric} {one.side} {one.target:g}",
-                probability_text(one.probability),
-                f"{one.q_value:.2g}",
-            ]
-            for one in self
-        ]
-        ages = [[*row, one.age] for row, one in zip(rows, self, strict=True)]
-        return html_table(["group", "misses", "probability", "q-value", "since"], ages)
-
-
-def probability_text(chance: float) -> str:
-    """A probability in print; only what is certain is 1.
+    Attributes
+    ----------
+    grouped : GroupedEvaluation
+        What alerts were asked of.
+    targets : mapping from metric name to float
+        What was to be reached.
+    q_values : mapping from (key, metric name) to float
+        The smallest false-discovery rate at which there is an alert, for each target of each group that takes part.
+    chance_missed : mapping from key to mapping from metric name to float
+        Probability that a target is missed; NaN where the metric is never defined or the group has no distribution.
+    false_discovery_rate : float
+        Largest expected fraction of false alerts among all alerts.
+    correction : str
+        "bh" or "by": how it is kept.
+    min_labels : int
+        A group with fewer labels of a class is too small.
+    since : optional
+        The first period that alerts look at; None if they look at all groups.
+    gone : tuple of Alert, or None
+        Alerts of the earlier result (`known_alerts=`) that are none now; None where there was no earlier result.
+    arguments : mapping from argument to code
+        The call that made it, without arguments that are defaults.
 
     Examples
     --------
-    >>> from darkmetrics.monitoring.alerts import probability_text
-    >>> probability_text(0.98765), probability_text(0.9999999), probability_text(1.0)
-    ('0.988', '>0.999', '1')
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> table = pd.DataFrame(
+    ...     {"shop": ["app"] * 60 + ["web"] * 60, "fraud": [1, 0, None] * 40, "p": [0.9, 0.2, 0.7] * 40}
+    ... )
+    >>> table.loc[table["shop"] == "app", "p"] = 0.4
+    >>> result = dm.evaluate_by(
+    ...     "fraud", "p", data=table, by="shop", missingness=dm.missing.Fixed(0.5), metrics="accuracy"
+    ... )
+    >>> alerts = result.alerts({"accuracy": 0.7})
+    >>> alerts
+    <Alerts: 1 of 2 groups by shop misses accuracy >= 0.7>
+    >>> alerts[0].group, alerts[0].certain
+    ('app', True)
     """
-    if math.isnan(chance):
-        return "not known"
-    if chance in (0.0, 1.0):
-        return f"{chance:.0f}"
-    return ">0.999" if chance > 0.9995 else "<0.001" if chance < 0.0005 else f"{chance:.3f}"
+
+    grouped: "GroupedEvaluation"
+    targets: Mapping[str, float] = field(default_factory=dict)
+    q_values: Mapping[tuple[Key, str], float] = field(default_factory=dict)
+    chance_missed: Mapping[Key, Mapping[str, float]] = field(default_factory=dict)
+    false_discovery_rate: float = 0.05
+    correction: str = "bh"
+    min_labels: int = MIN_LABELS
+    since: object = None
+    gone: tuple[Alert, ...] | None = None
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    _raised: tuple[Alert, ...] = ()
+
+    @overload
+    def __getitem__(self, place: int) -> Alert: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Alert, ...]: ...
+    def __getitem__(self, place: int | slice) -> Alert | tuple[Alert, ...]:
+        return self._raised[place]
+
+    def __len__(self) -> int:
+        return len(self._raised)
+
+    @property
+    def _view(self) -> "Alerts":
+        return self
+
+    @cached_property
+    def too_small(self) -> Mapping[Key, str]:
+        """The groups that are too small to judge, and why."""
+        shortages = {key: group.shortage(self.min_labels) for key, group in self.grouped.groups.items()}
+        return {key: text for key, text in shortages.items() if text}
+
+    @cached_property
+    def _total_missed(self) -> Mapping[str, float]:
+        """Probability that all rows together miss each target."""
+        found = self.grouped.task.verdicts(self.grouped.total, self.targets)
+        return {name: one.missed for name, one in found.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything of the groups and the alerts as plain numbers and text (`docs/reference/monitoring.md`)."""
+        found = self.grouped.to_dict()
+        for key, group in zip(self.grouped.groups, found["groups"], strict=True):
+            group["too_small"] = self.too_small.get(key, "")
+            group["chance_missed"] = plain_numbers(self.chance_missed.get(key, {}))
+        return found | {
+            "targets": dict(self.targets),
+            "false_discovery_rate": self.false_discovery_rate,
+            "correction": self.correction,
+            "min_labels": self.min_labels,
+            "notes": self._notes(),
+            "since": plain(self.since),
+            "alerts": [alert.to_dict() for alert in self],
+            "gone": None if self.gone is None else [alert.to_dict() for alert in self.gone],
+        }
+
+    def to_records(self) -> list[dict[str, Any]]:
+        """One record per alert: the value of each grouping column, and the numbers of `Alert`."""
+        return [{name: plain(value) for name, value in row.items()} for row in self._rows()]
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """One row per alert, as a pandas, Polars or PyArrow frame (the first one installed, unless named)."""
+        rows, names = self._rows(), self.grouped.names
+        columns = with_key(names, names, dict.fromkeys(_COLUMNS))
+        return frames.to_native_frame({name: [row[name] for row in rows] for name in columns}, backend)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            with_key(self.grouped.names, alert.key, {name: getattr(alert, name) for name in _COLUMNS}) for alert in self
+        ]
+
+    def __repr__(self) -> str:
+        names = listed([key_text(name) for name in self.grouped.names])
+        asked = listed([target_text(self, name) for name in self.targets])
+        groups = counted(len({key for key, _ in self.q_values}), "group")
+        number = len({alert.key for alert in self})
+        return f"<Alerts: {number or 'none'} of {groups} by {names} miss{'es' if number < 2 else ''} {asked}>"
 
 
-def q_values_of(results: Sequence[GroupResult], correction: Correction) -> dict[tuple[Key, str], float]:
-    """The q-value of each target of each group that takes part: is not too small, and has a law of the metric.
+def q_values_of(p_values: Mapping[Case, float], correction: Correction) -> dict[Case, float]:
+    """The q-value of each target of each group that takes part, from the p-values.
 
     What is certain whatever the missing labels are (a p-value of 0 or 1), as in a month that lacks none, is a fact and
     no guess that could be false. It is not counted: a dozen old months that are known to miss their target would make
@@ -138,46 +239,122 @@ def q_values_of(results: Sequence[GroupResult], correction: Correction) -> dict[
     """
     from scipy.stats import false_discovery_control
 
-    p_values = {
-        (result.summary.key, name): p
-        for result in results
-        if not result.summary.too_small
-        for name, p in result.p_values.items()
-        if not math.isnan(p)
-    }
     guesses = {case: p for case, p in p_values.items() if 0.0 < p < 1.0}
     if guesses:
         corrected = false_discovery_control(list(guesses.values()), method=correction)
-        p_values |= dict(zip(guesses, map(float, corrected), strict=True))
-    return p_values
+        guesses = dict(zip(guesses, map(float, corrected), strict=True))
+    return {**p_values, **guesses}
 
 
-def side_of(metric: Metric) -> str:
-    """The side of the target that is wanted."""
-    return "<=" if metric.better == "lower" else ">="
+class Asked(NamedTuple):
+    """What is asked of alerts, checked."""
+
+    targets: Mapping[str, float]
+    false_discovery_rate: float
+    correction: Correction
+    min_labels: int
+    since: Any
+    last_periods: int | None
+    earlier: list[Alert] | None
 
 
-def check_rate(rate: Any) -> float:
-    """A false-discovery rate, checked."""
-    number = number_or_nan(rate)
-    if not 0.0 < number < 1.0:
-        raise InputError(f"false_discovery_rate: {rate!r}. It must lie strictly between 0 and 1.")
-    return number
-
-
-def check_correction(correction: Any) -> Correction:
-    """The word for how many p-values are looked at together."""
+def asked_from(
+    targets: Any,
+    metrics: Collection[Metric],
+    names: Sequence[str],
+    period: str | None,
+    *,
+    false_discovery_rate: Any = 0.05,
+    correction: Any = "bh",
+    min_labels: Any = MIN_LABELS,
+    since: Any = None,
+    last_periods: Any = None,
+    known_alerts: Any = None,
+) -> Asked:
+    """Check what can be checked before the table is read: the command line does."""
+    chosen, numbers = targets_from(targets, metrics)
+    more = [metric.name for metric in chosen[len(metrics) :]]
+    if more:
+        raise InputError(f"targets: {more[0]!r} was not evaluated. Name it in evaluate_by(..., metrics=[{more[0]!r}]).")
+    rate = number_or_nan(false_discovery_rate)
+    if not 0.0 < rate < 1.0:
+        raise InputError(f"false_discovery_rate: {false_discovery_rate!r}. It must lie strictly between 0 and 1.")
     known: dict[str, Correction] = {word: word for word in get_args(Correction)}
     if not isinstance(correction, str) or correction not in known:
         raise unknown_name("correction", "correction", str(correction), known)
-    return known[correction]
+    if not is_whole(min_labels) or min_labels < 0:
+        raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
+    check_asked(since, last_periods)
+    earlier = earlier_alerts(known_alerts, names, period)
+    return Asked(numbers, rate, known[correction], int(min_labels), since, last_periods, earlier)
+
+
+def alerts_of(grouped: "GroupedEvaluation", asked: Asked, arguments: Mapping[str, str]) -> Alerts:
+    """Return the alerts of groups that were evaluated."""
+    names, time, period, groups = grouped.names, grouped.time, grouped.period, grouped.groups
+    watched = watched_from(asked.since, asked.last_periods, names, time, period, groups)
+    verdicts = _verdicts(grouped, asked.targets)
+    p_values = {
+        (key, name): one.p_value
+        for key, found in verdicts.items()
+        if (watched is None or watched.has(key)) and not groups[key].shortage(asked.min_labels)
+        for name, one in found.items()
+        if not math.isnan(one.p_value)
+    }
+    q_values = q_values_of(p_values, asked.correction)
+    alerts = [
+        Alert(
+            key=key,
+            metric=name,
+            side=side_of(grouped.metrics[name]),
+            target=asked.targets[name],
+            probability=verdicts[key][name].missed,
+            q_value=q_value,
+            group=grouped.label(key),
+            known_since=grouped.evaluated_on,
+        )
+        for (key, name), q_value in q_values.items()
+        if q_value <= asked.false_discovery_rate
+    ]
+    gone = None
+    if asked.earlier is not None:
+        group_of = {tuple(map(plain, key)): (key, grouped.label(key)) for key in groups}
+        alerts, gone = compared(alerts, asked.earlier, group_of)
+    return Alerts(
+        grouped=grouped,
+        targets=asked.targets,
+        q_values=q_values,
+        chance_missed={key: {name: one.missed for name, one in found.items()} for key, found in verdicts.items()},
+        false_discovery_rate=asked.false_discovery_rate,
+        correction=asked.correction,
+        min_labels=asked.min_labels,
+        since=None if watched is None else watched.first,
+        gone=gone,
+        arguments=arguments,
+        _raised=tuple(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
+    )
+
+
+def _verdicts(grouped: "GroupedEvaluation", targets: Mapping[str, float]) -> dict[Key, dict[str, Verdict]]:
+    """Return what each group says about each target; those with an evaluation that was not kept are evaluated again."""
+    task, kept = grouped.task, grouped.evaluations
+    if not targets:
+        return {key: {} for key in grouped.groups}
+    # Answers about one metric do not depend on which others are asked for.
+    asked = tuple(metric for metric in task.question.metrics if metric.name in targets)
+    task = replace(task, question=replace(task.question, metrics=asked))
+    pieces = [grouped.pieces[key] for key, group in grouped.groups.items() if not group.lacking and key not in kept]
+    again = run_each(partial(task.verdicts_again, targets), pieces, grouped.n_jobs, None, "Groups")
+    found = dict(zip((piece.key for piece in pieces), again, strict=True))
+    found |= {key: task.verdicts(evaluation, targets) for key, evaluation in kept.items()}
+    return {key: found.get(key) or dict.fromkeys(targets, NOTHING) for key in grouped.groups}
 
 
 SCHEMA = "darkmetrics.groups/1"
-_HOW = "Give what evaluate_by returned, its to_dict(), or a file with that as JSON"
+_HOW = "Give what .alerts() returned, its to_dict(), or a file with that as JSON"
 
 
-def earlier_alerts(known: Any, names: Sequence[str], every: str | None) -> list[Alert] | None:
+def earlier_alerts(known: Any, names: Sequence[str], period: str | None) -> list[Alert] | None:
     """The alerts of an earlier result, of its dictionary or of a file with its JSON; keys are as JSON has them.
 
     None where there is no earlier result. It must be of the same groups.
@@ -188,14 +365,18 @@ def earlier_alerts(known: Any, names: Sequence[str], every: str | None) -> list[
         known = known.to_dict()
     found = known if isinstance(known, Mapping) else _read(known)
     if found.get("schema") != SCHEMA:
-        raise InputError(f"known: it is no result of evaluate_by (its schema is not {SCHEMA!r}). {_HOW}.")
-    there, here = _told(found.get("names"), found.get("every")), _told(list(names), every)
+        raise InputError(f"known_alerts: it is no result of .alerts() (its schema is not {SCHEMA!r}). {_HOW}.")
+    there, here = _told(found.get("names"), found.get("period")), _told(list(names), period)
     if there != here:
-        raise InputError(f"known: its groups are by {there}, those of now by {here}. {_HOW}, for the same groups.")
+        raise InputError(
+            f"known_alerts: its groups are by {there}, those of now by {here}. {_HOW}, for the same groups."
+        )
+    if "alerts" not in found:
+        raise InputError(f"known_alerts: it has no alerts. {_HOW}.")
     try:
         return [_alert(one, names, found.get("evaluated_on")) for one in found["alerts"]]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"known: its alerts cannot be read. {_HOW}.") from None
+        raise InputError(f"known_alerts: its alerts cannot be read. {_HOW}.") from None
 
 
 def compared(
@@ -220,13 +401,13 @@ def _read(path: Any) -> Mapping[str, Any]:
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except TypeError:
-        raise InputError(f"known: got {type(path).__name__}. {_HOW}.") from None
+        raise InputError(f"known_alerts: got {type(path).__name__}. {_HOW}.") from None
     except OSError as error:
-        raise InputError(f"known: cannot read {str(path)!r}: {error.strerror or error}.") from None
+        raise InputError(f"known_alerts: cannot read {str(path)!r}: {error.strerror or error}.") from None
     except (ValueError, RecursionError):  # no JSON, no UTF-8, or a path that no file can have
-        raise InputError(f"known: {str(path)!r} is no JSON. {_HOW}.") from None
+        raise InputError(f"known_alerts: {str(path)!r} is no JSON. {_HOW}.") from None
     if not isinstance(found, Mapping):
-        raise InputError(f"known: {str(path)!r} is JSON, but no result of evaluate_by. {_HOW}.")
+        raise InputError(f"known_alerts: {str(path)!r} is JSON, but no result of .alerts(). {_HOW}.")
     return found
 
 
@@ -250,6 +431,6 @@ def _case(alert: Alert) -> tuple[Key, str, float]:
     return tuple(map(plain, alert.key)), alert.metric, alert.target
 
 
-def _told(names: Any, every: Any) -> str:
+def _told(names: Any, period: Any) -> str:
     columns = listed([repr(name) for name in names]) if isinstance(names, (list, tuple)) and names else repr(names)
-    return columns if every is None else f"{columns} every {every}"
+    return columns if period is None else f"{columns} every {period}"

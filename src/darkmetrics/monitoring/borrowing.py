@@ -43,8 +43,8 @@ class Shape(NamedTuple):
     log_odds: FloatArray
 
     @classmethod
-    def of(cls, data: EvaluationSet, nodes: Posterior) -> "Shape":
-        cells = nodes.on_all_cells
+    def of(cls, data: EvaluationSet, posterior: Posterior) -> "Shape":
+        cells = posterior.on_all_cells
         mean = np.clip(cells.weight @ cells.probability, 1e-9, 1.0 - 1e-9)
         score, place = np.unique(data.cells.score[data.missing_cells], return_inverse=True)
         rows = data.missing_counts.astype(np.float64)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from darkmetrics._text import counted
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.call_as_code import as_code
-from darkmetrics.changes.gap import KINDS, Gap, gap_between
-from darkmetrics.changes.result import Change, OfGroups
-from darkmetrics.changes.run import change
+from darkmetrics.changes.gap import KINDS, Disparity, disparity_between
+from darkmetrics.changes.result import EvaluationChange, OfGroups
+from darkmetrics.changes.run import compare_evaluations
 from darkmetrics.changes.trend import Trend, trend_over
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.targets import name_in
 from darkmetrics.monitoring.groups import Key, in_order, key_text, listed, told_apart
-from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.periods import time_name
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
@@ -31,20 +31,22 @@ _ODDS = ("recall", "fpr")
 
 def change_of_groups(
     result: "GroupedEvaluation", after: GroupLike, before: GroupLike, confidence_level: float | None
-) -> Change:
+) -> EvaluationChange:
     """The change from one group to another."""
     keys = _known(result, after, "after"), _known(result, before, "before")
     if keys[0] == keys[1]:
         raise InputError(f"before: {result.label(keys[1])}, the same group as after. Name two different ones.")
     names = told_apart([result.label(key) for key in keys])
-    found = change(result[keys[0]], result[keys[1]], names=(names[0], names[1]), confidence_level=confidence_level)
+    found = compare_evaluations(
+        result[keys[0]], result[keys[1]], names=(names[0], names[1]), confidence_level=confidence_level
+    )
     return replace(found, of_groups=OfGroups(result.arguments, *(_key_code(result, key) for key in keys)))
 
 
 def _key_code(result: "GroupedEvaluation", key: Key) -> str:
     """A key as it would be typed."""
     parts = [
-        as_code(value) or repr(key_text(value, result.every if name == result.period else None))
+        as_code(value) or repr(key_text(value, result.period if name == result.time else None))
         for name, value in zip(result.names, key, strict=True)
     ]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
@@ -76,11 +78,11 @@ def _told(result: "GroupedEvaluation", keys: Sequence[Key]) -> tuple[list[Key], 
 def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: GroupLike) -> Trend:
     """The trend of a metric over the periods of a segment."""
     name = _metric(result, metric).name
-    time = period_name(result.names, result.period, result.groups)
+    time = time_name(result.names, result.time, result.groups)
     if time is None:
         raise InputError(
             f"trend: no time among the grouping columns ({listed([repr(name) for name in result.names])}). Give time= "
-            "and every= to evaluate_by."
+            "and period= to evaluate_by."
         )
     place = result.names.index(time)
     found = {key: (*key[:place], *key[place + 1 :]) for key in result.groups if key[place] is not None}
@@ -95,33 +97,35 @@ def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: GroupLike
     if len(keys) < 2:
         raise InputError(f"trend: {counted(len(keys), 'period')} with enough labels. A trend needs at least two.")
     keys = [keys[i] for i in in_order([(key[place],) for key in keys])]
-    places = [_place(key[place], result.every) for key in keys]
+    places = [_place(key[place], result.period) for key in keys]
     known = [float(x) for x in places if x is not None]
     even = len(known) == len(keys)
     return trend_over(
         name,
         [result[key] for key in keys],
-        [key_text(key[place], result.every) for key in keys],
+        [key_text(key[place], result.period) for key in keys],
         [x - known[0] for x in known] if even else list(map(float, range(len(keys)))),
-        unit=result.every if even and result.every is not None else "period",
+        unit=result.period if even and result.period is not None else "period",
         left_out=left_out,
     )
 
 
-def _place(value: Any, every: str | None) -> float | None:
+def _place(value: Any, period: str | None) -> float | None:
     """Where a period lies, counted in periods; None if it is no date, or nobody said how long a period is."""
     if not isinstance(value, dt.date):
         return None
     months = 12 * value.year + value.month - 1
     by_month = {"month": 1, "quarter": 3, "year": 12}
-    if every in by_month:
-        return float(months // by_month[every])
+    if period in by_month:
+        return float(months // by_month[period])
     hours = 24.0 * value.toordinal() + (value.hour if isinstance(value, dt.datetime) else 0)
     by_hour = {"hour": 1.0, "day": 24.0, "week": 168.0}
-    return hours / by_hour[every] if every in by_hour else None
+    return hours / by_hour[period] if period in by_hour else None
 
 
-def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, groups: Sequence[Any] | None) -> Gap:
+def disparity_of_groups(
+    result: "GroupedEvaluation", metric: str | None, kind: str, groups: Sequence[Any] | None
+) -> Disparity:
     """The gap between groups in a metric."""
     if kind not in KINDS:
         raise unknown_name("kind", "kind of gap", str(kind), KINDS)
@@ -144,7 +148,7 @@ def gap_of_groups(result: "GroupedEvaluation", metric: str | None, kind: str, gr
         raise InputError(f"groups: {counted(len(keys), 'group')} with enough labels. A gap needs two different ones.")
     if len(keys) > _MOST_GROUPS:
         raise InputError(f"groups: {len(keys):,} of them. {_MOST_GROUPS} at most are compared at once: name them.")
-    return gap_between(
+    return disparity_between(
         metrics,
         [result.task.question.fill_of(one) for one in metrics],
         kind,

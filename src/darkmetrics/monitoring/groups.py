@@ -5,13 +5,13 @@ Keys may hold anything: they become text that can be shown, and plain values for
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from darkmetrics._text import short
-from darkmetrics.exceptions import Warned
+from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.tables import decimals_for, number_text
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Key = tuple[Any, ...]
 # Numbers in the evaluations that are kept: of all groups together, and of groups that were evaluated again.
 _MAX_KEPT, _MAX_KEPT_AGAIN = 2**24, 2**22
+# A group with fewer labeled positives or negatives is too small to judge: its mechanism depends on a prior, and one
+# label more or less moves its metrics by a fifth.
+MIN_LABELS = 5
 
 
 def is_small(evaluation: "Evaluation", n_groups: int) -> bool:
@@ -35,9 +38,11 @@ def make_room(kept: "dict[Key, Evaluation]") -> None:
 
 def _count_numbers(evaluation: "Evaluation") -> int:
     """Count the numbers in the posterior and the distributions of an evaluation."""
-    arrays = (array for x in evaluation.laws.values() for array in vars(x).values() if isinstance(array, np.ndarray))
+    arrays = (
+        array for x in evaluation.distributions.values() for array in vars(x).values() if isinstance(array, np.ndarray)
+    )
     on_rows = 0 if evaluation.on_rows is None else _count_numbers(evaluation.on_rows)
-    return evaluation.nodes.probability.size + sum(array.size for array in arrays) + on_rows
+    return evaluation.posterior.probability.size + sum(array.size for array in arrays) + on_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +53,15 @@ class MetricSummary:
     ----------
     mean, low, high : float
         Mean of the law and ends of its interval.
-    labelled_only : float
-        The metric on the labelled rows alone.
+    labeled_only : float
+        The metric on the labeled rows alone.
     lowest_possible, highest_possible : float
         What the metric can be at all, over all labelings of the missing rows.
     undefined : float
         Probability of a 0/0.
     method : str
         How the law was found; "bounds" where the labels do not suffice for one, and only what is possible holds.
-    bucket_effect : float
+    binning_error : float
         How far score buckets can have moved the metric: 0 where scores are exact or the metric counts decisions, NaN
         where it is not known.
     """
@@ -64,12 +69,12 @@ class MetricSummary:
     mean: float
     low: float
     high: float
-    labelled_only: float
+    labeled_only: float
     lowest_possible: float
     highest_possible: float
     undefined: float
     method: str
-    bucket_effect: float = 0.0
+    binning_error: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,27 +86,45 @@ class GroupSummary:
     key : tuple
         The value of each grouping column; None where it is null.
     counts : dict
-        Counts: "rows", "labelled", "positive", "negative", "missing".
+        Counts: "rows", "labeled", "positive", "negative", "missing".
     metrics : mapping from metric name to MetricSummary
         The numbers.
-    chance_missed : mapping from metric name to float
-        Probability that the target is missed, for each metric that has one; NaN where the metric is never defined or
-        the group has no law.
-    too_small : str
-        Why the group says too little to take part in the alerts; empty if it does take part.
     notes : tuple of str
         Warnings about this group.
-    warnings : tuple of Warned
+    warnings : tuple of RecordedWarning
         The same with their categories, as the evaluation of the group keeps them.
+    lacking : str
+        Which labels are missing altogether, so that only bounds are known; empty if the group was evaluated.
+    expected : mapping from str to float
+        "positive" and "negative" rows expected among those without a label, where they count as labels do: with
+        reference rows, given probabilities or delayed labels.
     """
 
     key: Key
     counts: Mapping[str, int]
     metrics: Mapping[str, MetricSummary]
-    chance_missed: Mapping[str, float]
-    too_small: str
-    notes: tuple[str, ...]
-    warnings: tuple[Warned, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[RecordedWarning, ...] = ()
+    lacking: str = ""
+    expected: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def too_small(self) -> str:
+        """Why the group is too small to judge: fewer than 5 positives or negatives; empty if it is not."""
+        return self.shortage(MIN_LABELS)
+
+    def shortage(self, min_labels: int) -> str:
+        """Say which labels are fewer than `min_labels`; empty if none are."""
+        if self.lacking:
+            return self.lacking
+        kind = "labeled and expected" if self.expected else "labeled"
+        numbers = {name: self.counts[name] + self.expected.get(name, 0.0) for name in ("positive", "negative")}
+        few = [
+            f"{number:.3g} {kind} {name}{'' if number == 1 else 's'}"
+            for name, number in numbers.items()
+            if number < min_labels
+        ]
+        return f"{' and '.join(few)}, fewer than {min_labels}" if few else ""
 
 
 def cell_text(one: MetricSummary) -> str:
@@ -115,7 +138,7 @@ def cell_text(one: MetricSummary) -> str:
     return f"{mean} ({low} to {high})"
 
 
-def key_text(value: Any, every: str | None = None) -> str:
+def key_text(value: Any, period: str | None = None) -> str:
     r"""The value of a grouping column in one line, signs that cannot be shown written out, and dates short.
 
     Examples
@@ -123,7 +146,7 @@ def key_text(value: Any, every: str | None = None) -> str:
     >>> import datetime as dt
     >>> from darkmetrics.monitoring.groups import key_text
     >>> day = dt.date(2026, 4, 1)
-    >>> [key_text(day, every) for every in ("day", "month", "quarter", "year")]
+    >>> [key_text(day, period) for period in ("day", "month", "quarter", "year")]
     ['2026-04-01', '2026-04', '2026-Q2', '2026']
     >>> key_text("two\nlines"), key_text(None), key_text("(missing)")
     ('two\\nlines', '(missing)', "'(missing)'")
@@ -131,9 +154,9 @@ def key_text(value: Any, every: str | None = None) -> str:
     if value is None:
         return "(missing)"
     if isinstance(value, dt.datetime):
-        return value.isoformat(" ", "minutes") if every in (None, "hour") else _period(value, every)
+        return value.isoformat(" ", "minutes") if period in (None, "hour") else _period_text(value, period)
     if isinstance(value, dt.date):
-        return _period(value, every)
+        return _period_text(value, period)
     # Text that looks like a missing value is marked as text.
     return short(repr(value) if value == "(missing)" else value)
 
@@ -157,22 +180,22 @@ def told_apart(texts: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _period(day: dt.date, every: str | None) -> str:
-    if every == "year":
+def _period_text(day: dt.date, period: str | None) -> str:
+    if period == "year":
         return f"{day.year:04}"
-    if every == "quarter":
+    if period == "quarter":
         return f"{day.year:04}-Q{(day.month + 2) // 3}"
-    return f"{day.year:04}-{day.month:02}" if every == "month" else f"{day.year:04}-{day.month:02}-{day.day:02}"
+    return f"{day.year:04}-{day.month:02}" if period == "month" else f"{day.year:04}-{day.month:02}-{day.day:02}"
 
 
-def group_text(names: Sequence[str], key: Sequence[Any], period: str | None, every: str | None) -> str:
+def group_text(names: Sequence[str], key: Sequence[Any], time: str | None, period: str | None) -> str:
     """A group in words: its values, with periods as short as they can be."""
-    return ", ".join(group_texts(names, key, period, every))
+    return ", ".join(group_texts(names, key, time, period))
 
 
-def group_texts(names: Sequence[str], key: Sequence[Any], period: str | None, every: str | None) -> list[str]:
+def group_texts(names: Sequence[str], key: Sequence[Any], time: str | None, period: str | None) -> list[str]:
     """The value of each column, as text."""
-    return [key_text(value, every if name == period else None) for name, value in zip(names, key, strict=True)]
+    return [key_text(value, period if name == time else None) for name, value in zip(names, key, strict=True)]
 
 
 def named(names: Sequence[str], key: Sequence[Any]) -> str:

@@ -20,10 +20,10 @@ _LATE = 0.1
 _DATED = re.compile(r"\d{4}(-\d\d|-?[QW]\d)")
 
 
-def period_name(names: Sequence[str], period: str | None, keys: Iterable[Key]) -> str | None:
+def time_name(names: Sequence[str], time: str | None, keys: Iterable[Key]) -> str | None:
     """The column that is time: the one that was given as such, or a single one that holds dates; None if none is."""
-    if period is not None or len(names) != 1:
-        return period
+    if time is not None or len(names) != 1:
+        return time
     values = [key[0] for key in keys if key[0] is not None]
     return names[0] if values and all(map(_is_dated, values)) else None
 
@@ -34,14 +34,14 @@ def _is_dated(value: Any) -> bool:
 
 def late_labels(
     names: Sequence[str],
+    time: str | None,
     period: str | None,
-    every: str | None,
     groups: Mapping[Key, GroupSummary],
     *,
     told: bool = False,
 ) -> list[str]:
     """A sentence where the newest period lacks far more of its labels than earlier ones; `told`: the model knows."""
-    time = period_name(names, period, groups)
+    time = time_name(names, time, groups)
     if time is None:
         return []
     place = names.index(time)
@@ -61,13 +61,13 @@ def late_labels(
     newest, usual = shares.pop(last), median(shares.values())
     if newest - usual < _LATE:
         return []
-    says = f"{key_text(last, every)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
+    says = f"{key_text(last, period)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
     if told:
         return [f"{says}: they are still to come, which its intervals allow for."]
     return [f"{says}: labels come late. Its numbers will move as they arrive; evaluate it again then."]
 
 
-def as_known(value: Any, known: Iterable[Any], every: str | None) -> Any:
+def as_known(value: Any, known: Iterable[Any], period: str | None) -> Any:
     """The date among `known` that a text, a time or a Timestamp stands for; the value itself if there is none."""
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
@@ -76,7 +76,7 @@ def as_known(value: Any, known: Iterable[Any], every: str | None) -> Any:
     wanted = moment_of(value)
     for one in known:
         if isinstance(one, dt.date) and (
-            key_text(one, every) == value or (wanted is not None and moment_of(one) == wanted)
+            key_text(one, period) == value or (wanted is not None and moment_of(one) == wanted)
         ):
             return one
     return value
@@ -112,27 +112,27 @@ class Watched(NamedTuple):
 def check_asked(since: Any, last: Any) -> None:
     """What can be said against both before a table is read."""
     if since is not None and last is not None:
-        raise InputError("last: since says already from which period on alerts look. Give one of the two.")
+        raise InputError("last_periods: since says already from which period on alerts look. Pass one of the two.")
     if since is not None and not frames.is_container(type(since)) and frames.is_missing(since):
         raise InputError(
             f"since: {since!r} is no period. Give one as it is written, such as '2026-05', or a date in it."
         )
     if last is not None and (not is_whole(last) or last < 1):
-        raise InputError(f"last: {last!r}. It must be a whole number of periods, at least 1.")
+        raise InputError(f"last_periods: {last!r}. It must be a whole number of periods, at least 1.")
 
 
 def watched_from(
-    since: Any, last: int | None, names: Sequence[str], period: str | None, every: str | None, keys: Collection[Key]
+    since: Any, last: int | None, names: Sequence[str], time: str | None, period: str | None, keys: Collection[Key]
 ) -> Watched | None:
     """The periods from `since` on, or the `last` ones that there are; None for all groups."""
     if since is None and last is None:
         return None
-    argument = "since" if last is None else "last"
-    time = period_name(names, period, keys)
+    argument = "since" if last is None else "last_periods"
+    time = time_name(names, time, keys)
     if time is None:
         raise InputError(
             f"{argument}: there are no periods, only {' and '.join(map(repr, names))}. Name a column of dates with "
-            "time=, which every= may cut."
+            "time=, which period= may cut."
         )
     place = names.index(time)
     there = {key[place] for key in keys} - {None}
@@ -144,18 +144,18 @@ def watched_from(
         raise InputError(f"{argument}: no row has a value of {time!r}.")
     if last is not None:
         return Watched(place, periods[-min(last, len(periods))])
-    first = next((one for one in periods if _reached(one, since, every)), None)
+    first = next((one for one in periods if _reached(one, since, period)), None)
     if first is None:
-        raise InputError(f"since: {since!r} is after the newest period, {key_text(periods[-1], every)}.")
+        raise InputError(f"since: {since!r} is after the newest period, {key_text(periods[-1], period)}.")
     return Watched(place, first)
 
 
-def _reached(one: Any, since: Any, every: str | None) -> bool:
+def _reached(one: Any, since: Any, period: str | None) -> bool:
     """Whether a period holds `since` or comes after it."""
     if isinstance(since, np.datetime64):
         since = since.astype("datetime64[us]").item()
     if isinstance(one, dt.date):
-        wanted = _begin(since, every)
+        wanted = _begin(since, period)
         begin = moment_of(one)
         if wanted is not None and begin is not None:
             try:
@@ -172,25 +172,25 @@ def _reached(one: Any, since: Any, every: str | None) -> bool:
             return bool(one >= number)
         except TypeError:
             pass
-    raise InputError(f"since: {since!r} cannot be compared with the periods, such as {key_text(one, every)!r}.")
+    raise InputError(f"since: {since!r} cannot be compared with the periods, such as {key_text(one, period)!r}.")
 
 
-def _begin(since: Any, every: str | None) -> dt.datetime | None:
+def _begin(since: Any, period: str | None) -> dt.datetime | None:
     """When the period begins that holds a date; a year or a quarter stands for its first day."""
     if isinstance(since, str):
         found = re.fullmatch(r"(\d{4})(?:-?[Qq]([1-4]))?", since.strip())
         if found:
             since = dt.date(int(found[1]), 3 * int(found[2] or 1) - 2, 1) if int(found[1]) else since
     when = moment_of(since.strip() if isinstance(since, str) else since) if isinstance(since, (str, dt.date)) else None
-    if when is None or every is None:
+    if when is None or period is None:
         return when
-    if every == "hour":
+    if period == "hour":
         return when.replace(minute=0, second=0, microsecond=0, tzinfo=None)
     day = dt.datetime(when.year, when.month, when.day)
-    if every == "week":
+    if period == "week":
         return day - dt.timedelta(days=day.weekday())
-    month = {"year": 1, "quarter": when.month - (when.month - 1) % 3}.get(every, when.month)
-    return day if every == "day" else dt.datetime(when.year, month, 1)
+    month = {"year": 1, "quarter": when.month - (when.month - 1) % 3}.get(period, when.month)
+    return day if period == "day" else dt.datetime(when.year, month, 1)
 
 
 def _alike(one: str, other: str) -> bool:

@@ -2,180 +2,116 @@
 
 import datetime as dt
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._text import counted
 from darkmetrics.argument_types import (
-    Duration,
     FrameLike,
     LabelValue,
-    Missingness,
-    PathLike,
-    PointInTime,
-    ProgressLike,
     RngLike,
     Scope,
     ZeroDivision,
 )
 from darkmetrics.call_as_code import arguments_given
+from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
+from darkmetrics.data.building import column_names
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
-from darkmetrics.data.rules import check_label_values, decided_from, is_whole
-from darkmetrics.evaluating import evaluate, question_of_table, strata_by_name, with_reference
+from darkmetrics.data.rules import check_label_values, decided_from
+from darkmetrics.evaluating import evaluate, question_of
 from darkmetrics.exceptions import (
+    AssumptionWarning,
     CalibrationWarning,
     InputError,
     MissingnessWarning,
-    RefutedWarning,
     UndefinedMetricWarning,
-    heard,
     level_of_caller,
-    reference_from,
-    says_where,
+    record_warnings,
 )
 from darkmetrics.footnotes import warn_of_default_threshold
-from darkmetrics.label_models import LateLabels
 from darkmetrics.methods.base import MethodLike, seed_from
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
-from darkmetrics.metrics.targets import targets_from
-from darkmetrics.missingness.base import LabelModel, LabelModelLike
+from darkmetrics.missing import Delayed
+from darkmetrics.missingness.base import Mechanism, MissingnessLike
 from darkmetrics.missingness.delay_groups import fit_groups
-from darkmetrics.missingness.score_table import ReferenceLike
-from darkmetrics.monitoring.alerts import (
-    Alert,
-    Alerts,
-    check_correction,
-    check_rate,
-    compared,
-    earlier_alerts,
-    q_values_of,
-    side_of,
-)
-from darkmetrics.monitoring.groups import group_text, in_order, named, plain
-from darkmetrics.monitoring.periods import PeriodLike, check_asked, watched_from
+from darkmetrics.missingness.fixed import has_probabilities
+from darkmetrics.missingness.reference import Reference
+from darkmetrics.monitoring.groups import in_order, named
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
-from darkmetrics.question import asked_in
 
 # What each kind of warning says of a group, in a phrase.
 PHRASES = {
     MissingnessWarning: "the estimates depend on why labels are missing",
-    RefutedWarning: "the rows contradict what was assumed about missing labels",
+    AssumptionWarning: "the rows contradict what was assumed about missing labels",
     CalibrationWarning: "there are few labels to learn from, or hardly any where labels are missing",
     UndefinedMetricWarning: "a metric may be undefined (0/0)",
 }
 
 
-@says_where("It is one of evaluate and evaluate_frame, which answer for all rows at once.")
+@suggest_call("It is one of evaluate, which answers for all rows at once.")
 def evaluate_by(
-    frame: FrameLike,
-    by: str | Sequence[str] | None = None,
+    y_true: str,
+    y_score: str,
     *,
-    label: str,
-    score: str,
+    data: FrameLike,
+    by: str | Sequence[str] | None = None,
     time: str | None = None,
-    every: str | None = None,
+    period: str | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
-    targets: Mapping[str, float] | None = None,
-    false_discovery_rate: float = 0.05,
-    correction: str = "bh",
-    min_labels: int = 5,
-    since: PeriodLike | None = None,
-    last: int | None = None,
-    known: GroupedEvaluation | Mapping[str, Any] | PathLike | None = None,
+    missingness: MissingnessLike | Reference = None,
     threshold: float | None = None,
-    decision: str | None = None,
-    probability: str | None = None,
-    weight: str | None = None,
-    propensity: str | None = None,
-    strata: str | None = None,
-    scored_at: str | None = None,
-    labelled_at: str | None = None,
-    as_of: PointInTime | None = None,
-    maturity: Duration | None = None,
-    buckets: str | int = "auto",
-    label_model: LabelModelLike = "auto",
-    missingness: Missingness = None,
-    reference: ReferenceLike | FrameLike | None = None,
-    method: MethodLike = "auto",
+    y_pred: str | None = None,
+    sample_weight: str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
-    zero_division: ZeroDivision = "warn",
-    rng: RngLike = None,
-    confidence_level: float = 0.9,
     scope: Scope = "rows",
+    method: MethodLike = "auto",
+    zero_division: ZeroDivision = "warn",
+    confidence_level: float = 0.9,
+    rng: RngLike = None,
+    score_bins: str | int = "auto",
     n_jobs: int = 1,
-    progress: ProgressLike = None,
-    calibration: ReferenceLike | FrameLike | None = None,
 ) -> GroupedEvaluation:
-    """How good is this classifier in each segment and period, and which of them miss their target?
+    """How good is this classifier in each segment and period?
 
-    The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate_frame`
+    The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate`
     would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
     monitoring looks for. All rows together (`total`) are the sum of the groups: the law of the metrics on all rows when
     the missing labels of each group follow that group's model. Late labels are the exception: when labels come is
-    learnt from all groups at once, and each group has a level of its own, so that the newest month, with hardly a
+    learned from all groups at once, and each group has a level of its own, so that the newest month, with hardly a
     label, has an answer too.
 
     Parameters
     ----------
-    frame : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
-        As in `evaluate_frame`.
+    y_true, y_score : str
+        Columns of `data` with labels (missing ones null or NaN) and scores.
+    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
+        Table, as in `evaluate`.
     by : str or list of str, optional
-        Columns whose values make the groups; null is a value of its own. Not needed where `time` is given.
-    label, score : str
-        Names of the columns with labels (missing ones null or NaN) and scores.
-    time, every : str, optional
-        A column with dates or times, and how it is cut into periods: "hour", "day", "week", "month", "quarter" or
-        "year". Without `every` each value of the column is a period.
+        Columns whose values make the groups; null is a value of its own. Not needed if `time` is passed.
+    time, period : str, optional
+        Column with dates or times, and how it is cut into periods: "hour", "day", "week", "month", "quarter" or "year".
+        Without `period` each value of the column is a period.
     metrics
-        As in `evaluate`; metrics that have a target are added.
-    targets : mapping from metric to number, optional
-        What to reach: at least the number, or at most where lower is better.
-    false_discovery_rate : float
-        How large a share of the alerts may be false, on average.
-    correction : {"bh", "by"}
-        How that is kept: Benjamini and Hochberg's procedure, proven for groups that are independent, with one target;
-        or Benjamini and Yekutieli's, for any dependence (several targets, shared reference rows), with fewer alerts.
-    min_labels : int
-        A group with fewer labelled positives or negatives than this is too small to judge: its label model leans on a
-        prior, and a label more or less moves its metrics by a fifth. It is marked (`too_small`), what is possible at
-        all (`lowest_possible`, `highest_possible`) is right all the same, and it takes no part in the alerts. With
-        `reference` rows, a `probability` column or late labels, positives expected among the missing rows count too.
-    scored_at, labelled_at, as_of, maturity
-        As in `evaluate_frame`: labels come with time. The column of `time` may be that of `scored_at`.
-    since : str, date or number, optional
-        Alerts look at this period ("2026-05", "2026-Q2", a date in it) and later ones alone. Earlier groups, and those
-        without a date, are evaluated and shown as ever, but are not judged, and do not make alerts of others rarer.
-    last : int, optional
-        The same for so many of the newest periods that there are.
-    known : GroupedEvaluation, dict or path, optional
-        An earlier result, its `to_dict()`, or a file with that as JSON. An alert that it has too, with the same target,
-        is not `new`, and has the day since when it is `known_since`; `gone` has those that are none any more.
-    threshold, decision, probability, weight, propensity, strata, buckets
-        As in `evaluate_frame`. Beyond a million rows scores are counted in 1,024 to 65,536 buckets per group, the more
-        the fewer groups there are; decisions, and metrics of them, stay exact, and alerts allow for what buckets can
-        do to other metrics.
-    label_model, missingness, reference, method, pos_label, missing_label, zero_division, confidence_level
-        As in `evaluate_frame`, for each group. A metric that is 0/0 misses no target unless `zero_division` says what
-        it counts as.
+        As in `evaluate`.
+    missingness, threshold, y_pred, sample_weight, pos_label, missing_label, method, zero_division, confidence_level
+        As in `evaluate`, for each group.
     scope : {"rows", "population"}
-        Whether intervals, targets and alerts are about the rows of each group, or about the population that these are
-        a random sample of.
+        Whether intervals and alerts are about the rows of each group, or about the population that they are a
+        random sample of.
+    score_bins : {"auto", "exact"} or int
+        As in `evaluate`. Beyond a million rows "auto" counts scores in 1,024 to 65,536 bins per group, fewer if there
+        are more groups; metrics of predictions stay exact, and alerts allow for what bins can do to other metrics.
     rng : None, int or numpy Generator
         Source of randomness for Monte Carlo. Results do not depend on the order of groups or on `n_jobs`.
     n_jobs : int
         Processes, -1 for one per core.
-    progress : bool or callable, optional
-        Show a progress bar (needs the package rich); by default where standard error is a terminal. Or a function,
-        which is called with how many pieces are done and how many there are.
-    calibration
-        An older word for `reference`, with a FutureWarning.
 
     Returns
     -------
@@ -184,12 +120,9 @@ def evaluate_by(
 
     Notes
     -----
-    An alert says that the target is missed on the rows of the group, not in the population that they come from, unless
-    `scope` says so. Its
-    p-value is the probability, given the data, that the target is met, and a little more in the tails of laws that are
-    not known so well there. Where the target is truly met and the group's law is right, that is at most u with
-    probability u at most. A law that rests on a wrong reason for missing labels
-    gives wrong alerts, as it gives wrong intervals.
+    A group with fewer than five labeled positives or negatives is too small to judge: its mechanism depends on a prior,
+    and one label more or less moves its metrics by a fifth. It is marked (`too_small`); its bounds (`lowest_possible`,
+    `highest_possible`) are right all the same. `GroupedEvaluation.alerts` says which groups miss a target.
 
     Examples
     --------
@@ -203,71 +136,67 @@ def evaluate_by(
     >>> p[country == "FR"] **= 1.5  # scores have become too low in France
     >>> y[rng.random(3000) < 0.3] = np.nan
     >>> table = pd.DataFrame({"country": country, "fraud": y, "p": p})
-    >>> result = dm.evaluate_by(
-    ...     table, "country", label="fraud", score="p", metrics=["precision", "recall"], targets={"recall": 0.72}
-    ... )
+    >>> result = dm.evaluate_by("fraud", "p", data=table, by="country", metrics=["precision", "recall"])
     >>> print(result)
-    3 groups by country: 3,000 rows, 2,067 labelled, 933 missing (31.1%)
-    1 of 3 groups misses recall >= 0.72 (false-discovery rate 5%): FR (1).
+    3 groups by country: 3,000 rows, 2,067 labeled, 933 missing (31.1%)
     <BLANKLINE>
-    country    rows   missing                precision                   recall   P(recall < 0.72)
-    all       3,000     31.1%   0.743 (0.631 to 0.812)   0.682 (0.608 to 0.735)              0.892
-    DE        1,000     32.4%   0.725 (0.615 to 0.795)   0.736 (0.659 to 0.787)              0.217
-    FR        1,000     31.1%   0.795 (0.672 to 0.862)   0.576 (0.505 to 0.636)                  1   alert
-    IT        1,000     29.8%   0.725 (0.613 to 0.798)   0.733 (0.660 to 0.781)              0.237
+    country    rows   missing                precision                   recall
+    all       3,000     31.1%   0.743 (0.633 to 0.812)   0.682 (0.608 to 0.736)
+    DE        1,000     32.4%   0.726 (0.619 to 0.795)   0.736 (0.659 to 0.787)
+    FR        1,000     31.1%   0.795 (0.678 to 0.862)   0.576 (0.503 to 0.636)
+    IT        1,000     29.8%   0.725 (0.613 to 0.798)   0.733 (0.658 to 0.781)
     <BLANKLINE>
     In brackets: 90% intervals for the rows of each group, which has a label model of its own; all is their sum.
     >>> result["IT"]["precision"]
-    <Discrete: mean 0.7252, 90% interval 0.6133 to 0.7983, exact>
+    <Discrete: mean 0.7255, 90% interval 0.6133 to 0.7983, exact>
+    >>> result.alerts({"recall": 0.72})
+    <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
-    reference, calibration = reference_from(reference, calibration), None
     given = dict(locals())
-    names = _names(by, time, every)
-    check_asked(since, last)
-    earlier = earlier_alerts(known, names, every)
-    rate, procedure, least = check_rate(false_discovery_rate), check_correction(correction), _least(min_labels)
+    names = _names(by, time, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)
-    cut = decided_from(threshold, None if decision is None else "decision")
-    question = question_of_table(given)
-    chosen, numbers = targets_from(targets, question.metrics)
-    question = with_reference(replace(question, metrics=tuple(chosen)), given)
-    with strata_by_name(strata):
-        columns = frames.ColumnNames(
-            label, score, decision, probability, weight, strata, propensity, scored_at, labelled_at
-        )
+    cut = decided_from(threshold, None if y_pred is None else "y_pred")
+    question = question_of(given)
+    values = _columns_of_mechanism(question.model)
+    times = table_times(*(values.pop(name, None) for name in ("scored_at", "labeled_at", "as_of", "maturity")))
+    timed = {name: getattr(question.model, name, None) for name in ("scored_at", "labeled_at")}
+    rows = {"y_true": y_true, "y_score": y_score, "y_pred": y_pred, "sample_weight": sample_weight}
+    columns = column_names(**rows, **values, **timed)
+    question = replace(question, model=question.model.without_rows())
     task = Task(
         question=question,
-        arguments=arguments_given(evaluate, _asked_of_sets(given)),
-        targets=numbers,
-        min_labels=least,
+        arguments=arguments_given(
+            evaluate,
+            {name: given[name] for name in _OF_EVALUATE}
+            | {"missingness": missingness if isinstance(missingness, str | None) else question.model},
+        ),
         n_draws=getattr(question.method, "n_resamples", 1),
         n_groups=1,
-        expected=probability is not None or getattr(question.model, "reference", None) is not None,
+        expected=has_probabilities(question.model) or getattr(question.model, "reference", None) is not None,
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),
-            "label_model=y_score": f"probability={score!r}",
+            "Fixed(y_score)": f"Fixed({y_score!r})",
         },
     )
-    with heard() as said, strata_by_name(strata):
+    with record_warnings() as said:
         cells = frames.count_cells(
-            frame,
+            data,
             columns,
             threshold=cut,
             pos_label=pos_label,
             missing_label=missing_label,
-            buckets=buckets,
-            by=names if every is None else names[:-1],
-            time=None if every is None else time,
-            every=every,
-            **table_times(given),
+            score_bins=score_bins,
+            by=names if period is None else names[:-1],
+            time=None if period is None else time,
+            period=period,
+            **times,
         )
         name = columns.title("label")
         sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
-        warn_of_default_threshold(sets, chosen)
+        warn_of_default_threshold(sets, question.metrics)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
-    watched = watched_from(since, last, names, time, every, keys)
     # Without rng=, a group has the numbers that `evaluate` has for its rows.
     n_seeds = len(keys) + 1
     generators = generators_from(rng, n_seeds) if rng is not None else [question.rng]
@@ -280,71 +209,53 @@ def evaluate_by(
     ]
     # Where labels are late, what is expected is what can be gone by: a month is judged before its labels are in.
     task = replace(task, n_groups=len(pieces), expected=task.expected or any(models))
-    results: list[GroupResult] = run_each(task.summarised, pieces, jobs, progress, "Groups")
+    results: list[GroupResult] = run_each(task.summarised, pieces, jobs, None, "Groups")
     notes = Notes()
     arguments = arguments_given(evaluate_by, given)
     total = task.added_up(pieces, results, seed_of_total, arguments, notes)
     total = replace(total, warnings=tuple(dict.fromkeys([*said, *total.warnings])))
     _warn(results, notes)
-    looked_at = [one for one in results if watched is None or watched.has(one.summary.key)]
-    q_values = q_values_of(looked_at, procedure) if numbers else {}
-    groups = {result.summary.key: result.summary for result in results}
-    metrics_by_name = {metric.name: metric for metric in chosen}
-    today = _today() if as_of is None else frames.AsOf.of(as_of).date
-    alerts = [
-        Alert(
-            key=key,
-            metric=name,
-            side=side_of(metrics_by_name[name]),
-            target=numbers[name],
-            probability=groups[key].chance_missed[name],
-            q_value=q_value,
-            group=group_text(names, key, time, every),
-            known_since=today,
-        )
-        for (key, name), q_value in q_values.items()
-        if q_value <= rate
-    ]
-    gone = None
-    if earlier is not None:
-        group_of = {tuple(map(plain, key)): (key, group_text(names, key, time, every)) for key in groups}
-        alerts, gone = compared(alerts, earlier, group_of)
     return GroupedEvaluation(
         names=names,
-        period=time,
-        every=every,
-        groups=groups,
+        time=time,
+        period=period,
+        groups={result.summary.key: result.summary for result in results},
         total=total,
-        metrics=metrics_by_name,
-        targets=numbers,
-        alerts=Alerts(sorted(alerts, key=lambda alert: (alert.q_value, -alert.probability))),
-        q_values=q_values,
-        false_discovery_rate=rate,
-        correction=procedure,
+        metrics={metric.name: metric for metric in question.metrics},
         confidence_level=total.confidence_level,
-        min_labels=task.min_labels,
-        evaluated_on=today,
-        since=None if watched is None else watched.first,
-        gone=gone,
+        evaluated_on=_today() if times["as_of"] is None else frames.AsOf.of(times["as_of"]).date,
         arguments=arguments,
         total_notes=(*(one.message for one in said), *notes.texts),
         remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, results)),
         evaluations={result.summary.key: result.evaluation for result in results if result.evaluation is not None},
         task=task,
         pieces={piece.key: piece for piece in pieces},
+        n_jobs=jobs,
     )
 
 
-def _asked_of_sets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is asked of a group's own set, which has what columns of the table say of its rows."""
-    asked = asked_in(given)
-    return asked | {name: True for name in ("propensity", "strata", "age") if asked[name] is not None}
+# What is asked of each group as `evaluate` would be asked.
+_OF_EVALUATE = ("metrics", "method", "zero_division", "confidence_level", "scope")
 
 
-def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
-    """The grouping columns, time last."""
-    if every is not None and time is None:
-        raise InputError(f"every: {every!r}, but there is no time column to cut into periods. Name it with time=.")
+def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the columns that a mechanism names, which the engine of the table counts by."""
+    values = mechanism.row_values()
+    for name in ("age", "delay"):
+        if name in values:
+            raise InputError(f"{name}: for arrays. Name columns of times with dm.missing.Delayed(scored_at=...).")
+    if hasattr(mechanism, "X"):
+        raise InputError(
+            "missingness: Covariates belong to rows, and a table is counted where it is. Evaluate each group with "
+            "evaluate, which takes labels and scores."
+        )
+    return values
+
+
+def _names(by: Any, time: str | None, period: str | None) -> tuple[str, ...]:
+    """Return the grouping columns, time last."""
+    if period is not None and time is None:
+        raise InputError(f"period: {period!r}, but there is no time column to cut into periods. Name it with time=.")
     given = [] if by is None else [by] if isinstance(by, str) else by
     if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
         found = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
@@ -352,17 +263,17 @@ def _names(by: Any, time: str | None, every: str | None) -> tuple[str, ...]:
     frames.check_name("time", time)
     names = (*given, *([] if time is None else [time]))
     if not names:
-        raise InputError("by: no grouping column. Name at least one, or a time column with time= and every=.")
+        raise InputError("by: no grouping column. Name at least one, or a time column with time= and period=.")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"by: {twice!r} is named twice.")
     return names
 
 
-def _models(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[LabelModel | None]:
-    """The label model of each group where one is learnt from all groups, as late labels are; else nothing."""
+def _models(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[Mechanism | None]:
+    """The label model of each group where one is learned from all groups, as late labels are; else nothing."""
     chosen = map(task.question.model_of, sets)
-    late = next((model for model in chosen if isinstance(model, LateLabels)), None)
+    late = next((model for model in chosen if isinstance(model, Delayed)), None)
     if late is None:
         return [None] * len(sets)
     with task.naming("all rows together"):
@@ -372,12 +283,6 @@ def _models(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[LabelModel | 
 def _today() -> dt.date:
     """The day on the clock of whoever runs it."""
     return dt.date.today()
-
-
-def _least(min_labels: Any) -> int:
-    if not is_whole(min_labels) or min_labels < 0:
-        raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
-    return int(min_labels)
 
 
 def _warned(kind: type[Warning], results: Sequence[GroupResult]) -> int:

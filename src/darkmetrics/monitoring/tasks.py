@@ -17,19 +17,19 @@ from darkmetrics.exceptions import (
     InputError,
     MethodError,
     MissingnessWarning,
+    RecordedWarning,
     UndefinedMetricWarning,
     UnknownNameError,
-    Warned,
     warn,
 )
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
-from darkmetrics.missingness.base import LabelModel, missing_rows
+from darkmetrics.missingness.base import Mechanism, missing_rows
 from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.delayed import FittedDelays, describe_review
 from darkmetrics.monitoring.groups import GroupSummary, Key, MetricSummary, is_small
-from darkmetrics.monitoring.p_values import NOTHING, Verdict, verdict
+from darkmetrics.monitoring.p_values import Verdict, verdict
 from darkmetrics.monitoring.total import GroupPosterior, borrowed_in_words, in_words, stack_groups
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
@@ -41,13 +41,13 @@ _NONE = Posterior.single(np.zeros(0))
 
 
 class Group(NamedTuple):
-    """A group to evaluate; `name` is for messages, `model` is its own where one was learnt from all groups."""
+    """A group to evaluate; `name` is for messages, `model` is its own where one was learned from all groups."""
 
     key: Key
     name: str
     data: EvaluationSet
     seed: int
-    model: LabelModel | None = None
+    model: Mechanism | None = None
 
 
 def _delays_of(groups: Sequence[Group]) -> FittedDelays | None:
@@ -62,17 +62,16 @@ def arrival_in(groups: Sequence[Group], as_of: date | None) -> Arrival | None:
     fitted = _delays_of(groups)
     if fitted is None:
         return None
-    return arrival_of(fitted, EvaluationSet.merged([group.data for group in groups]), as_of)
+    return arrival_of(fitted, EvaluationSet.concat([group.data for group in groups]), as_of)
 
 
 class GroupResult(NamedTuple):
-    """Numbers of a group, the p-value of each of its targets, the kinds of its warnings, and its posterior.
+    """Numbers of a group, the kinds of its warnings, and its posterior.
 
     The posterior is None if the labels do not suffice for a label model, the evaluation if it is too large to keep.
     """
 
     summary: GroupSummary
-    p_values: dict[str, float]
     warned: tuple[type[Warning], ...]
     posterior: GroupPosterior | None
     assumption: str
@@ -90,8 +89,6 @@ class Task:
 
     question: Question
     arguments: Mapping[str, str]
-    targets: Mapping[str, float]
-    min_labels: int
     n_draws: int
     n_groups: int
     expected: bool
@@ -131,23 +128,21 @@ class Task:
             lacking = _lacking(group.data)
             if not lacking:
                 raise
-        verdicts = {name: self._verdict(name, evaluation) for name in self.targets}
         summary = GroupSummary(
             key=group.key,
             counts=group.data.counts(),
             metrics={metric.name: self._summary(metric, group.data, evaluation) for metric in self.question.metrics},
-            chance_missed={name: one.missed for name, one in verdicts.items()},
-            too_small=lacking or self._too_small(group.data, evaluation),
             notes=tuple(notes.texts),
             warnings=() if evaluation is None else evaluation.warnings,
+            lacking=lacking,
+            expected={} if evaluation is None else self._expected(group.data, evaluation),
         )
-        p_values = {name: one.p_value for name, one in verdicts.items()}
         # Of rows that do not count nothing has to be said; for those that do a group that lacks labels borrows.
-        nodes = evaluation.nodes if evaluation is not None else None if group.data.counts_at_all else _NONE
-        posterior = None if nodes is None else GroupPosterior.of(group.data, nodes, self.n_groups)
+        posterior = evaluation.posterior if evaluation is not None else None if group.data.counts_at_all else _NONE
+        kept_posterior = None if posterior is None else GroupPosterior.of(group.data, posterior, self.n_groups)
         assumption = "" if evaluation is None else evaluation.assumption
         kept = evaluation if evaluation is not None and is_small(evaluation, self.n_groups) else None
-        return GroupResult(summary, p_values, tuple(notes.kinds), posterior, assumption, kept)
+        return GroupResult(summary, tuple(notes.kinds), kept_posterior, assumption, kept)
 
     def added_up(
         self,
@@ -164,7 +159,7 @@ class Task:
                 total = results[0].evaluation or self.evaluated(groups[0])
                 return total if fitted is None else _warn_of(total, arrival_of(fitted, total.data).doubts())
         with self.naming("all rows together"), notes.taken():
-            data, nodes, borrowing, shared = stack_groups(
+            data, posterior, borrowing, shared = stack_groups(
                 [group.data for group in groups],
                 [result.posterior for result in results],
                 [group.model or self.question.model_of(group.data) for group in groups],
@@ -176,14 +171,14 @@ class Task:
             text = ""
             if data.n_missing:
                 late = None if fitted is None else describe_review(fitted)
-                text = in_words(len(groups), borrowing, said, shared=shared and len(nodes) > 1, late=late)
+                text = in_words(len(groups), borrowing, said, shared=shared and len(posterior) > 1, late=late)
             settings: dict[str, Any] = {"assumption": text, "arguments": arguments, "groups": len(groups)}
-            total = self.question.answer_given(nodes, data, seed, **settings)
+            total = self.question.answer_given(posterior, data, seed, **settings)
             doubts = self.question.doubts(total, None if fitted is None else arrival_of(fitted, data))
             return self.question.in_scope(_warn_of(total, doubts))
 
     def _fit(self, data: EvaluationSet) -> Posterior:
-        return self.question.model_of(data).nodes(data)
+        return self.question.model_of(data).posterior(data)
 
     def of_all(self, total: Evaluation) -> GroupSummary:
         """All rows together, in the same numbers as a group."""
@@ -191,9 +186,7 @@ class Task:
             key=(),
             counts=total.data.counts(),
             metrics={metric.name: self._summary(metric, total.data, total) for metric in self.question.metrics},
-            chance_missed={name: self._verdict(name, total).missed for name in self.targets},
-            too_small=self._too_small(total.data, total),
-            notes=(),
+            expected=self._expected(total.data, total),
         )
 
     def _summary(self, metric: Metric, data: EvaluationSet, evaluation: Evaluation | None) -> MetricSummary:
@@ -202,49 +195,54 @@ class Task:
         if evaluation is None:
             fill = self.question.fill_of(metric)
             lowest, highest = metric.bind(data, fill).extremes[:2]
-            labelled_only = metric.value(data, fill) if data.n_labelled else np.nan
-            effect = metric.bucket_effect(data)
-            return MetricSummary(np.nan, np.nan, np.nan, labelled_only, lowest, highest, np.nan, "bounds", effect)
-        law = evaluation[metric.name]
-        low, high = law.interval(self.question.confidence_level)
-        lowest, highest = law.support()
-        labelled_only = evaluation.labelled_only[metric.name]
-        effect = evaluation.bucket_effect[metric.name]
-        return MetricSummary(law.mean(), low, high, labelled_only, lowest, highest, law.undefined, law.method, effect)
-
-    def _verdict(self, name: str, evaluation: Evaluation | None) -> Verdict:
-        if evaluation is None:
-            return NOTHING
-        metric, target = evaluation.metrics[name], self.targets[name]
-        return verdict(
-            evaluation[name],
-            evaluation.nodes,
-            metric,
-            target,
-            fill=self.question.fill,
-            n_draws=self.n_draws,
-            bucket_effect=evaluation.bucket_effect[name],
+            labeled_only = metric.value(data, fill) if data.n_labeled else np.nan
+            effect = metric.binning_error(data)
+            return MetricSummary(np.nan, np.nan, np.nan, labeled_only, lowest, highest, np.nan, "bounds", effect)
+        distribution = evaluation[metric.name]
+        low, high = distribution.interval(self.question.confidence_level)
+        lowest, highest = distribution.support()
+        labeled_only = evaluation.labeled_only[metric.name]
+        effect = evaluation.binning_error[metric.name]
+        return MetricSummary(
+            distribution.mean(),
+            low,
+            high,
+            labeled_only,
+            lowest,
+            highest,
+            distribution.undefined,
+            distribution.method,
+            effect,
         )
 
-    def _too_small(self, data: EvaluationSet, evaluation: Evaluation | None) -> str:
-        """Why a group says too little; empty if it does not."""
-        known = data.counts()
-        counts = {"positive": float(known["positive"]), "negative": float(known["negative"])}
-        kind = "labelled"
-        if self.expected and evaluation is not None and data.n_missing:
-            kind = "labelled and expected"
-            count = missing_rows(data, evaluation.nodes)
-            positive = float(evaluation.nodes.weight @ (evaluation.nodes.probability @ count))
-            counts = {
-                "positive": counts["positive"] + positive,
-                "negative": counts["negative"] + count.sum() - positive,
-            }
-        few = [
-            f"{number:.3g} {kind} {name}{'' if number == 1 else 's'}"
-            for name, number in counts.items()
-            if number < self.min_labels
-        ]
-        return f"{' and '.join(few)}, fewer than {self.min_labels}" if few else ""
+    def verdicts(self, evaluation: Evaluation, targets: Mapping[str, float]) -> dict[str, Verdict]:
+        """Return what an evaluation says about each target."""
+        return {
+            name: verdict(
+                evaluation[name],
+                evaluation.posterior,
+                evaluation.metrics[name],
+                target,
+                fill=self.question.fill,
+                n_draws=self.n_draws,
+                binning_error=evaluation.binning_error[name],
+            )
+            for name, target in targets.items()
+        }
+
+    def verdicts_again(self, targets: Mapping[str, float], group: Group) -> dict[str, Verdict]:
+        """Return the same for a group with an evaluation that was not kept."""
+        with Notes().taken():  # they are among the notes of the group already
+            evaluation = self.evaluated(group)
+        return self.verdicts(evaluation, targets)
+
+    def _expected(self, data: EvaluationSet, evaluation: Evaluation) -> dict[str, float]:
+        """Return how many rows of each class are expected among those without a label, where these count."""
+        if not (self.expected and data.n_missing):
+            return {}
+        count = missing_rows(data, evaluation.posterior)
+        positive = float(evaluation.posterior.weight @ (evaluation.posterior.probability @ count))
+        return {"positive": positive, "negative": float(count.sum()) - positive}
 
 
 class Notes:
@@ -273,7 +271,7 @@ def _warn_of(total: Evaluation, doubts: Iterable[tuple[type[Warning], str]]) -> 
     """Issue warnings about all rows, and return their evaluation with them."""
     for category, message in doubts:
         warn(message, category)
-    warned = [Warned(category.__name__, message) for category, message in doubts]
+    warned = [RecordedWarning(category.__name__, message) for category, message in doubts]
     return replace(total, warnings=tuple(dict.fromkeys([*total.warnings, *warned])))
 
 
@@ -282,6 +280,6 @@ def _lacking(data: EvaluationSet) -> str:
     if not data.counts_at_all:
         return "weights that sum to zero"
     counts = data.counts()
-    if not counts["labelled"]:
-        return "no labelled row"
-    return next((f"no labelled {name}" for name in ("positive", "negative") if not counts[name]), "")
+    if not counts["labeled"]:
+        return "no labeled row"
+    return next((f"no labeled {name}" for name in ("positive", "negative") if not counts[name]), "")

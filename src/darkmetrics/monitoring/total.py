@@ -14,7 +14,7 @@ from scipy.special import logit
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, merged_keys
 from darkmetrics.changes.pairing import LearnedSet, Pairing
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.missingness.base import LabelModel
+from darkmetrics.missingness.base import Mechanism
 from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
 from darkmetrics.posterior import Posterior, columns_of
 
@@ -85,7 +85,7 @@ class GroupPosterior(NamedTuple):
         """Mean probability of each column."""
         return np.asarray(self.posterior.weight @ self.posterior.probability)
 
-    def learned(self, data: EvaluationSet, model: LabelModel | None = None) -> LearnedSet:
+    def learned(self, data: EvaluationSet, model: Mechanism | None = None) -> LearnedSet:
         """Return the set that the pairing needs."""
         sides = np.stack([self.rows * self.predicted, self.rows * ~self.predicted], axis=1)
         return LearnedSet(self.posterior, sides, int(data.cells.positives.sum() + data.cells.negatives.sum()), model)
@@ -107,14 +107,14 @@ class StackedGroups(NamedTuple):
 def stack_groups(
     sets: Sequence[EvaluationSet],
     posteriors: Sequence[GroupPosterior | None],
-    models: Sequence[LabelModel | None],
+    models: Sequence[Mechanism | None],
     fit: Callable[[EvaluationSet], Posterior],
 ) -> StackedGroups:
     """Stack groups of rows. Groups without a posterior borrow from the other groups and a `fit` over all rows."""
     lacking = sum(
         group_posterior is None and data.n_missing > 0 for data, group_posterior in zip(sets, posteriors, strict=True)
     )
-    merged = EvaluationSet.merged(sets) if any(group_posterior is None for group_posterior in posteriors) else None
+    merged = EvaluationSet.concat(sets) if any(group_posterior is None for group_posterior in posteriors) else None
     if merged is not None and all(group_posterior is None for group_posterior in posteriors):
         return StackedGroups(merged, fit(merged), lacking, shares_reference=False)
     groups = (
@@ -213,7 +213,7 @@ def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool
     text = f"The sum of {groups:,} groups, in each of which missing labels follow the label model of that group."
     if late is not None:
         text = (
-            f"The sum of {groups:,} groups. When labels come is taken to be the same in all of them and learnt from "
+            f"The sum of {groups:,} groups. When labels come is taken to be the same in all of them and learned from "
             f"all their rows; the level of each group is its own.{late}"
         )
     if len(said) == 1:

@@ -6,7 +6,7 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit, plot_verification
 from darkmetrics.plotting.by_group import plot_groups
-from darkmetrics.plotting.changes import plot_change, plot_gap, plot_trend
+from darkmetrics.plotting.changes import plot_change, plot_disparity, plot_trend
 from darkmetrics.plotting.comparisons import plot_difference, plot_models
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
@@ -21,8 +21,8 @@ __all__ = [
     "plot_coverage",
     "plot_curves",
     "plot_difference",
+    "plot_disparity",
     "plot_distribution",
-    "plot_gap",
     "plot_groups",
     "plot_history",
     "plot_metrics",

@@ -42,7 +42,7 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
     >>> y_score = rng.random(1000)
     >>> y = rng.random(1000) < y_score
     >>> age, delay = rng.integers(0, 100, 1000), np.where(y, rng.exponential(40, 1000), rng.exponential(10, 1000))
-    >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, age=age)
+    >>> result = dm.evaluate(np.where(delay <= age, y, np.nan), y_score, missingness=dm.missing.Delayed(age=age))
     >>> ax = result.plot_arrival()
     >>> ax.get_ylabel()
     'share of labels that are in'
@@ -50,7 +50,7 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
     if not isinstance(evaluation, GroupedEvaluation):
         style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     arrival = evaluation.arrival
-    if arrival is None and isinstance(evaluation, Evaluation) and _learnt_in_groups(evaluation):
+    if arrival is None and isinstance(evaluation, Evaluation) and _learned_in_groups(evaluation):
         raise InputError(
             "evaluation: it is one of evaluate_by, which learns from all groups at once when labels come. Give the "
             "grouped result itself, whose arrival has it."
@@ -71,6 +71,7 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
     return ax
 
 
-def _learnt_in_groups(evaluation: Evaluation) -> bool:
+def _learned_in_groups(evaluation: Evaluation) -> bool:
     """Whether it is a group, or the total, of an `evaluate_by` of rows with ages."""
-    return isinstance(evaluation.model, (FittedDelays, GroupDelays)) or "scored_at" in evaluation.arguments
+    is_total = evaluation.groups > 0 and evaluation.data.cells.age is not None
+    return is_total or isinstance(evaluation.model, (FittedDelays, GroupDelays))

@@ -27,7 +27,9 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1] * 20, [0.1, 0.8, 0.3, 0.6, 0.9, 0.6, 0.2, 0.7] * 20
-    >>> result = dm.backtest(y_true, y_score, label_models="prevalence", metrics="accuracy", n_repeats=10, rng=0)
+    >>> result = dm.backtest(
+    ...     y_true, y_score, metrics="accuracy", n_repeats=10, rng=0, missingness=dm.missing.TrainingPrevalence()
+    ... )
     >>> ax = dm.plotting.plot_pit(result, "accuracy")
     >>> ax.get_xlabel()
     'share of repeats'
@@ -61,7 +63,9 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1] * 20, [0.1, 0.8, 0.3, 0.6, 0.9, 0.6, 0.2, 0.7] * 20
-    >>> result = dm.backtest(y_true, y_score, label_models="prevalence", metrics="accuracy", n_repeats=10, rng=0)
+    >>> result = dm.backtest(
+    ...     y_true, y_score, metrics="accuracy", n_repeats=10, rng=0, missingness=dm.missing.TrainingPrevalence()
+    ... )
     >>> ax = dm.plotting.plot_coverage(result)
     >>> ax.get_xlabel()
     'metric'
@@ -97,7 +101,7 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     >>> rng = np.random.default_rng(0)
     >>> day, y_score = rng.integers(0, 300, 3000), rng.random(3000)
     >>> y_true, delay = rng.random(3000) < y_score, rng.integers(0, 60, 3000)
-    >>> when = dict(as_of=[120, 180, 240], scored_at=day, labelled_at=day + delay)
+    >>> when = dict(as_of=[120, 180, 240], scored_at=day, labeled_at=day + delay)
     >>> result = dm.backtest(y_true, y_score, metrics="recall", window=30, rng=0, **when)
     >>> ax = dm.plotting.plot_history(result, "recall")
     >>> ax.get_xlabel()
@@ -138,7 +142,9 @@ def plot_verification(result: Verification, *, ax: "Axes | None" = None) -> "Axe
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> may = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], label_model="half", metrics="accuracy")
+    >>> may = dm.evaluate(
+    ...     [1, 0, None, None], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed(0.5), metrics="accuracy"
+    ... )
     >>> ax = dm.plotting.plot_verification(dm.verify(may, [1, 0], [0.7, 0.4], arrival="alike"))
     >>> ax.get_xlabel()
     'labels that arrived'

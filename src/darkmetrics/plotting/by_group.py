@@ -8,11 +8,19 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
-from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.alerts import probability_text
+from darkmetrics.monitoring import Alerts, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import key_text
+from darkmetrics.monitoring.wording import probability_text
 from darkmetrics.plotting import style
-from darkmetrics.plotting.summaries import HOW, Column, column_of, draw_labelled_only, draw_means, metric_of, plain_text
+from darkmetrics.plotting.summaries import (
+    Column,
+    column_of,
+    draw_labeled_only,
+    draw_means,
+    metric_of,
+    plain_text,
+    view_of,
+)
 from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
@@ -22,14 +30,14 @@ if TYPE_CHECKING:
 _LINE, _REST = 0.24, 1.75
 # Letters of a name that stand on one line.
 _LETTERS = 20
-# How far under its line the labelled-only value stands, in lines; on the line it would hide the interval.
+# How far under its line the labeled-only value stands, in lines; on the line it would hide the interval.
 _BELOW = 0.27
 # The possible values are drawn whole while the intervals still take up this share of the picture.
 _SHARE = 0.5
 
 
 def plot_groups(
-    result: GroupedEvaluation,
+    result: GroupedEvaluation | Alerts,
     metric: str | None = None,
     *,
     period: GroupLike = None,
@@ -38,7 +46,7 @@ def plot_groups(
 ) -> "Axes":
     """In which groups is the classifier good enough, in which not, and where can nobody tell yet?
 
-    A forest plot: one line per group with its mean (dot), its interval, what dropping the unlabelled rows would have
+    A forest plot: one line per group with its mean (dot), its interval, what dropping the unlabeled rows would have
     said (open square, a little lower) and the worst and best value that any labeling gives (hairline). A diamond marks
     an alert; groups with too few labels are grey, with an open dot and a dashed interval. A target is the dashed line
     across, and the probability that a group misses it stands at the right.
@@ -47,8 +55,8 @@ def plot_groups(
 
     Parameters
     ----------
-    result : GroupedEvaluation
-        The result of `evaluate_by`.
+    result : GroupedEvaluation or Alerts
+        The result of `evaluate_by`, or its alerts.
     metric : str, optional
         Which metric to draw; by default the first one that has a target, else the first one.
     period : optional
@@ -74,18 +82,18 @@ def plot_groups(
     ...     columns["label"].append(None if number % 4 == 0 else int(number * 13 % 100 < 100 * score))
     ...     columns["score"].append(score)
     >>> import pandas as pd
-    >>> result = evaluate_by(pd.DataFrame(columns), "country", label="label", score="score", metrics="recall")
+    >>> result = evaluate_by("label", "score", data=pd.DataFrame(columns), by="country", metrics="recall")
     >>> ax = dm.plotting.plot_groups(result)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('recall', 'country')
     """
-    style.checked("result", result, GroupedEvaluation, HOW)
-    name = metric_of(result, metric)
+    view = view_of("result", result)
+    result, name = view.grouped, metric_of(view, metric)
     count: Any = most
     if not is_whole(count) or count < 1:
         raise InputError(f"most: {most!r}. It must be a whole number of at least 1.")
     groups, names, notes = _groups_of(result, period)
-    column = column_of(result, name, groups)
+    column = column_of(view, name, groups)
     order = _order(column, result.metrics[name].better)
     left_out = order.size - most
     order = order[:most]
@@ -100,8 +108,8 @@ def plot_groups(
     place = np.arange(order.size, dtype=np.float64)
     _draw_intervals(ax, place, shown, result.confidence_level)
     draw_means(ax, shown.mean, place, shown, 5.0)
-    draw_labelled_only(ax, shown.labelled_only, place + _BELOW, size=4.0)
-    target = (result.targets or {}).get(name)
+    draw_labeled_only(ax, shown.labeled_only, place + _BELOW, size=4.0)
+    target = view.targets.get(name)
     if target is not None:
         _draw_target(ax, place, shown, target)
     _set_view(ax, shown, target)
@@ -113,19 +121,19 @@ def plot_groups(
 def _groups_of(result: GroupedEvaluation, period: GroupLike) -> tuple[list[GroupSummary], list[str], list[str]]:
     """The groups to draw, the columns that tell them apart, and what is to be said about the choice."""
     groups = list(result.groups.values())
-    segments = [name for name in result.names if name != result.period]
-    if result.period is None or not segments:
+    segments = [name for name in result.names if name != result.time]
+    if result.time is None or not segments:
         if period is not None:
             raise InputError("period: there are no segments to draw at one period. Leave it out.")
         return groups, list(result.names), []
-    place = result.names.index(result.period)
+    place = result.names.index(result.time)
     chosen = _newest(groups, place) if period is None else period
-    found = [group for group in groups if chosen in (group.key[place], key_text(group.key[place], result.every))]
+    found = [group for group in groups if chosen in (group.key[place], key_text(group.key[place], result.period))]
     if not found:
-        known = list(dict.fromkeys(key_text(group.key[place], result.every) for group in groups))
+        known = list(dict.fromkeys(key_text(group.key[place], result.period) for group in groups))
         raise InputError(f"period: no group of {period!r}. There are {', '.join(map(repr, known[:12]))}.")
-    when = key_text(found[0].key[place], result.every)
-    return found, segments, [plain_text(f"{key_text(result.period)} {when}", 40)]
+    when = key_text(found[0].key[place], result.period)
+    return found, segments, [plain_text(f"{key_text(result.time)} {when}", 40)]
 
 
 def _newest(groups: list[GroupSummary], place: int) -> Any:
@@ -144,7 +152,7 @@ def _order(column: Column, better: str) -> Any:
 def _label(result: GroupedEvaluation, group: GroupSummary, names: list[str]) -> str:
     """The values that tell a group apart, on two lines if they are long."""
     parts = [
-        key_text(value, result.every if name == result.period else None) or "''"  # a name that is empty
+        key_text(value, result.period if name == result.time else None) or "''"  # a name that is empty
         for name, value in zip(result.names, group.key, strict=True)
         if name in names
     ]
@@ -185,7 +193,7 @@ def _draw_target(ax: "Axes", place: FloatArray, shown: Column, target: float) ->
 def _set_view(ax: "Axes", shown: Column, target: float | None) -> None:
     """As far as means, intervals and target go, and to the possible values where these are not much further apart."""
     sure = ~shown.small if not shown.small.all() else shown.small
-    ends = [shown.mean, shown.low[sure], shown.high[sure], shown.labelled_only, [np.nan if target is None else target]]
+    ends = [shown.mean, shown.low[sure], shown.high[sure], shown.labeled_only, [np.nan if target is None else target]]
     drawn = np.concatenate([np.asarray(numbers, dtype=np.float64) for numbers in ends])
     drawn, possible = drawn[np.isfinite(drawn)], np.concatenate([shown.lowest, shown.highest])
     possible = possible[np.isfinite(possible)]

@@ -1,10 +1,10 @@
-"""plot_change, plot_trend and plot_gap: what moved, where it is going, and how far groups are apart."""
+"""plot_change, plot_trend and plot_disparity: what moved, where it is going, and how far groups are apart."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.changes import Change, Gap, Trend
+from darkmetrics.changes import Disparity, EvaluationChange, Trend
 from darkmetrics.plotting import style
 from darkmetrics.plotting.over_time import name_periods
 from darkmetrics.plotting.shape import density_curve, few_atoms
@@ -22,7 +22,7 @@ _LETTERS, _NAME, _LETTER = 44, 20, 0.075
 _ROUNDING, _SHOWS = 5e-13, 1e-3
 
 
-def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
+def plot_change(change: EvaluationChange, metric: str | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """How far did a metric move between two sets of rows, and how likely did it fall?
 
     The law of the difference, after less before. The dashed line is no change, with its probability where it has one;
@@ -31,7 +31,7 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     Parameters
     ----------
     change : Change
-        The result of `change`.
+        The result of `compare_evaluations`.
     metric : str, optional
         One of its metrics; the one that is surest to have got worse, or to have moved, unless given.
     ax : Axes, optional
@@ -45,29 +45,33 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> may = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.5], metrics="accuracy")
-    >>> june = dm.evaluate([1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], label_model=[0.5], metrics="accuracy")
-    >>> dm.plotting.plot_change(dm.change(june, may)).get_xlabel()
+    >>> may = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.5]), metrics="accuracy"
+    ... )
+    >>> june = dm.evaluate(
+    ...     [1, None, 1, 0], [0.9, 0.3, 0.4, 0.8], missingness=dm.missing.Fixed([0.5]), metrics="accuracy"
+    ... )
+    >>> dm.plotting.plot_change(dm.compare_evaluations(june, may)).get_xlabel()
     'change in accuracy, before to after'
     """
-    style.checked("change", change, Change, "what change returns")
+    style.checked("change", change, EvaluationChange, "what change returns")
     name = change.surest if metric is None else metric
-    law = change[name]
+    distribution = change[name]
     ax = style.axes(ax)
     after, before = (plain_text(one, 20).strip() for one in change.names)
     ax.set_xlabel(style.folded(f"change in {style.plain(name).strip()}, {before} to {after}", _LETTERS))
-    if np.isnan(law.mean()):
+    if np.isnan(distribution.mean()):
         both = all(np.isnan(one[name].mean()) for one in (change.after, change.before))
         style.message(ax, f"undefined (0/0) in {'both' if both else 'one of the two'}")
         return ax
-    low, high = law.interval(change.confidence_level)
+    low, high = distribution.interval(change.confidence_level)
     sides: tuple[dict[str, Any], ...] = (
-        {"color": style.LABELLED, "label": f"fell: {chance_text(change.fell(name))}"},
-        {"color": style.ESTIMATE, "label": f"rose: {chance_text(change.rose(name))}"},
+        {"color": style.LABELED, "label": f"fell: {chance_text(change.probability_decreased(name))}"},
+        {"color": style.ESTIMATE, "label": f"rose: {chance_text(change.probability_increased(name))}"},
     )
-    stems = few_atoms(law)
-    x, y = density_curve(law) if stems is None else stems
-    same = 1.0 - change.fell(name) - change.rose(name)
+    stems = few_atoms(distribution)
+    x, y = density_curve(distribution) if stems is None else stems
+    same = 1.0 - change.probability_decreased(name) - change.probability_increased(name)
     unmoved = "no change" if same < _SHOWS else f"no change: {chance_text(min(1.0, same))}"
     if stems is not None:
         x = np.where(np.abs(x) < _ROUNDING, 0.0, x)
@@ -90,7 +94,12 @@ def plot_change(change: Change, metric: str | None = None, *, ax: "Axes | None" 
     ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=unmoved)
     width = high - low
     inside = f"{level_text(change.confidence_level)}: {style.number(low, width)} to {style.number(high, width)}"
-    ax.axvline(law.mean(), color=style.ink(ax), linewidth=1.2, label=f"mean {style.number(law.mean(), width)}")
+    ax.axvline(
+        distribution.mean(),
+        color=style.ink(ax),
+        linewidth=1.2,
+        label=f"mean {style.number(distribution.mean(), width)}",
+    )
     ax.hlines([0.0], low, high, color=style.ink(ax), linewidth=4.0, label=inside, clip_on=False, zorder=4)
     ax.set(ylabel="density" if stems is None else "probability", ylim=(0.0, 1.08 * float(y.max())))
     first, last = min(float(x[0]), 0.0, low), max(float(x[-1]), 0.0, high)
@@ -124,7 +133,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     >>> import darkmetrics as dm
     >>> rows = [("2026-05", 1, 0.9), ("2026-05", 0, 0.1), ("2026-06", 1, 0.9), ("2026-06", 0, 0.7)]
     >>> table = pd.DataFrame(rows, columns=["month", "y", "p"])
-    >>> result = dm.evaluate_by(table, "month", label="y", score="p", metrics="accuracy")
+    >>> result = dm.evaluate_by("y", "p", data=table, by="month", metrics="accuracy")
     >>> dm.plotting.plot_trend(result.trend("accuracy")).get_ylabel()
     'accuracy'
     """
@@ -136,21 +145,21 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level} interval")
     tick: dict[str, Any] = {"color": style.ink(ax), "linestyle": "none", "markersize": 11, "markeredgewidth": 1.2}
     ax.plot(x, mean, marker="_", **tick, label="mean")
-    if np.isnan(trend.law.mean()):
+    if np.isnan(trend.distribution.mean()):
         style.message(ax, "undefined (0/0) in one of the periods")
     else:
         ends = np.array([x.min(), x.max()])
-        slopes = np.array([trend.law.mean(), *trend.law.interval(trend.confidence_level)])
+        slopes = np.array([trend.distribution.mean(), *trend.distribution.interval(trend.confidence_level)])
         lines = mean.mean() + np.multiply.outer(slopes, ends - x.mean())
         width = float(slopes[2] - slopes[1])
         said = f"{style.number(float(slopes[0]), width)} per {trend.unit}"
-        ax.plot(ends, lines[0], color=style.LABELLED, linestyle=style.LINES[1], label=said)
+        ax.plot(ends, lines[0], color=style.LABELED, linestyle=style.LINES[1], label=said)
         # Lines that are steeper and flatter cross where the mean period is.
         at = np.array([ends[0], x.mean(), ends[1]])
         fan = mean.mean() + np.multiply.outer(slopes[1:], at - x.mean())
-        look: dict[str, Any] = {"color": style.LABELLED, "alpha": style.depth(ax, 0.2), "linewidth": 0.0}
+        look: dict[str, Any] = {"color": style.LABELED, "alpha": style.depth(ax, 0.2), "linewidth": 0.0}
         ax.fill_between(at, fan.min(axis=0), fan.max(axis=0), **look)
-    falling, rising = trend.falling(), trend.rising()
+    falling, rising = trend.probability_decreasing(), trend.probability_increasing()
     word, chance = ("falling", falling) if not falling < rising else ("rising", rising)
     name_periods(ax, x, list(trend.periods))
     ax.set(xlabel=trend.unit, ylabel=style.wrapped(trend.metric.name, 30))
@@ -159,7 +168,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
+def plot_disparity(gap: Disparity, *, ax: "Axes | None" = None) -> "Axes":
     """How far are groups apart, and which of them are at the ends?
 
     A line per group with its mean and interval, the highest first; at the right the probabilities that it is the
@@ -183,11 +192,11 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     >>> import darkmetrics as dm
     >>> rows = [("app", 1, 0.9), ("app", 1, 0.8), ("web", 1, 0.9), ("web", 1, 0.2), ("web", 0, 0.6)]
     >>> table = pd.DataFrame(rows, columns=["shop", "y", "p"])
-    >>> result = dm.evaluate_by(table, "shop", label="y", score="p", metrics="recall")
-    >>> dm.plotting.plot_gap(result.gap("recall")).get_xlabel()
+    >>> result = dm.evaluate_by("y", "p", data=table, by="shop", metrics="recall")
+    >>> dm.plotting.plot_disparity(result.disparity("recall")).get_xlabel()
     'recall'
     """
-    style.checked("gap", gap, Gap, "what gap returns")
+    style.checked("gap", gap, Disparity, "what gap returns")
     groups = sorted(gap.groups, key=lambda group: -np.nan_to_num(gap.means[group], nan=-np.inf))
     notes = []
     if len(groups) > _MOST:
@@ -217,10 +226,10 @@ def plot_gap(gap: Gap, *, ax: "Axes | None" = None) -> "Axes":
     name = "true positive rate" if gap.kind == "equalized_odds" else gap.metric
     ax.set(xlabel=style.wrapped(name, _LETTERS), ylabel="group")
     style.grid(ax, "x")
-    first, last = gap.law.interval(gap.confidence_level)
+    first, last = gap.distribution.interval(gap.confidence_level)
     width = last - first
     short = {"difference": "largest less smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")
-    value = style.number(gap.law.mean(), width)
+    value = style.number(gap.distribution.mean(), width)
     inside = (
         "" if first == last or np.isnan(first) else f" ({style.number(first, width)} to {style.number(last, width)})"
     )

@@ -51,33 +51,33 @@ def plot_difference(
     --------
     >>> import darkmetrics as dm
     >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-    >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
+    >>> found = dm.compare([1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy")
     >>> ax = dm.plotting.plot_difference(found, "accuracy")
     >>> ax.get_xlabel()
     'accuracy: challenger less champion'
     """
     style.checked("comparison", comparison, Comparison, "what compare returns")
     model, other = model or comparison.models[-1], other or comparison.models[0]
-    law = comparison.difference(metric, model, other)
+    distribution = comparison.difference(metric, model, other)
     ax = style.axes(ax)
     names = [style.shortened(style.plain(name).strip(), 20) for name in (model, other)]
     ax.set_xlabel(style.folded(f"{style.plain(metric).strip()}: {names[0]} less {names[1]}", 52))
     ax.axvline(0.0, color=style.ink(ax), linestyle=style.LINES[1], label="no difference")
-    if np.isnan(law.mean()):
+    if np.isnan(distribution.mean()):
         style.message(ax, "undefined (0/0) whatever the missing labels are")
         ax.set(ylabel="probability", ylim=(0.0, 1.05), yticks=[0.0, 1.0])
         return ax
     better = comparison.metrics[metric].better
     sign = -1.0 if better == "lower" else 1.0
-    low, high = law.interval(comparison.confidence_level)
+    low, high = distribution.interval(comparison.confidence_level)
     words = ["above zero", "not above"]
     if better != "neither":
-        chance = comparison.better(metric, model, other)
+        chance = comparison.probability_better(metric, model, other)
         words = [f"{names[0]} better: {chance_text(chance)}", f"not better: {chance_text(1.0 - chance)}"]
         left_open = range_text(chance, comparison.better_range(metric, model, other))
         words[0] += f" ({left_open} with exact scores)" if left_open else ""
-    stems = few_atoms(law)
-    x, y = density_curve(law) if stems is None else stems
+    stems = few_atoms(distribution)
+    x, y = density_curve(distribution) if stems is None else stems
     for own, colour, hatch, depth, word in (
         (sign * x > 0.0, style.COLOURS[0], style.HATCHES[0], 0.45, words[0]),
         (sign * x <= 0.0, style.COLOURS[1], style.HATCHES[1], 0.25, words[1]),
@@ -108,7 +108,7 @@ def plot_difference(
         zorder=4,
     )
     ax.plot(
-        [law.mean()],
+        [distribution.mean()],
         [0.0],
         marker="D",
         markersize=6,
@@ -117,7 +117,7 @@ def plot_difference(
         linestyle="none",
         transform=ax.get_xaxis_transform(),
         clip_on=False,
-        label=f"mean {style.number(law.mean(), width)}",
+        label=f"mean {style.number(distribution.mean(), width)}",
         zorder=5,
     )
     style.legend_above(ax, [style.scope_note(comparison.scope)])
@@ -135,7 +135,7 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
     """How good is every model in a metric, and how likely is each the best?
 
     A forest plot: one line per model with its mean (tick), the interval that holds it with probability 50% (thick)
-    and with that of the comparison (thinner), and what dropping the unlabelled rows would have said (open square, a
+    and with that of the comparison (thinner), and what dropping the unlabeled rows would have said (open square, a
     little lower). On the right stands the chance that the model is the best. Intervals may overlap where one model is
     surely better: labels are shared, and `plot_difference` shows what that leaves.
 
@@ -157,31 +157,31 @@ def plot_models(comparison: Comparison, metric: str, *, ax: "Axes | None" = None
     --------
     >>> import darkmetrics as dm
     >>> scores = {"champion": [0.9, 0.2, 0.7, 0.4], "challenger": [0.8, 0.6, 0.3, 0.7]}
-    >>> found = dm.compare([1, 0, None, 1], scores, label_model=[0.6], metrics="accuracy")
+    >>> found = dm.compare([1, 0, None, 1], scores, missingness=dm.missing.Fixed([0.6]), metrics="accuracy")
     >>> ax = dm.plotting.plot_models(found, "accuracy")
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['champion', 'challenger']
     """
     style.checked("comparison", comparison, Comparison, "what compare returns")
     directed = comparison.metrics[metric].better != "neither" if metric in comparison.metrics else False
-    laws = [comparison[model][metric] for model in comparison.models]
-    ax = style.axes(ax, _REST + _LINE * (len(laws) + 1))
-    place = np.arange(len(laws), dtype=np.float64)
-    defined = [i for i, law in enumerate(laws) if np.isfinite(law.mean())]
+    distributions = [comparison[model][metric] for model in comparison.models]
+    ax = style.axes(ax, _REST + _LINE * (len(distributions) + 1))
+    place = np.arange(len(distributions), dtype=np.float64)
+    defined = [i for i, distribution in enumerate(distributions) if np.isfinite(distribution.mean())]
     level = comparison.confidence_level
     for share, width in ((level, 3.5), (0.5, 7.0)):
-        ends = np.array([laws[i].interval(share) for i in defined]).reshape(-1, 2)
+        ends = np.array([distributions[i].interval(share) for i in defined]).reshape(-1, 2)
         label = f"{level_text(share)} interval"
         ax.hlines(place[defined], ends[:, 0], ends[:, 1], color=style.ESTIMATE, linewidth=width, label=label)
-    means = [laws[i].mean() for i in defined]
+    means = [distributions[i].mean() for i in defined]
     ax.plot(means, place[defined], "|", color=style.ink(ax), markersize=13, markeredgewidth=1.2, label="mean", zorder=3)
-    only = np.array([comparison[model].labelled_only[metric] for model in comparison.models])
-    ax.plot(only, place + 0.27, "s", markersize=5, markerfacecolor="none", color=style.LABELLED, label="labelled only")
+    only = np.array([comparison[model].labeled_only[metric] for model in comparison.models])
+    ax.plot(only, place + 0.27, "s", markersize=5, markerfacecolor="none", color=style.LABELED, label="labeled only")
     ax.set_yticks(place, [style.wrapped(model) for model in comparison.models])
-    ax.set(ylim=(len(laws) - 0.5, -0.5), ylabel="model")
+    ax.set(ylim=(len(distributions) - 0.5, -0.5), ylabel="model")
     ax.set_xlabel(style.wrapped(metric, 44))
     if directed:
-        best = comparison.best(metric)
+        best = comparison.probability_best(metric)
         right = ax.secondary_yaxis("right")
         right.set_yticks(place, [best.text(model) for model in comparison.models])
         right.tick_params(length=0)

@@ -27,7 +27,7 @@ def plot_distribution(
     """What values may a metric have on these rows, or in their population, and how likely is each?
 
     A curve (or a stem per value, where there are few) is the law of the metric given what is known about the missing
-    labels. The interval is shaded, the mean a solid line, and the square on the axis is what dropping the unlabelled
+    labels. The interval is shaded, the mean a solid line, and the square on the axis is what dropping the unlabeled
     rows would have said. Ticks across the axis are the worst and best value that any labeling gives; an arrow points to
     one outside the picture.
 
@@ -56,34 +56,36 @@ def plot_distribution(
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2]))
     >>> ax = dm.plotting.plot_distribution(result, "recall", target=0.7)
     >>> ax.get_ylabel()
     'probability'
     """
     style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
-    law = evaluation[metric]
+    distribution = evaluation[metric]
     given: Any = target
     if given is not None and not (isinstance(given, Real) and math.isfinite(given)):
         raise InputError(f"target: {given!r}. It must be a finite number.")
     ax = style.axes(ax)
     notes = [style.scope_note(evaluation.scope)]
-    places = [x for x in (evaluation.labelled_only[metric], target) if x is not None and np.isfinite(x)]
-    if np.isnan(law.mean()):
+    places = [x for x in (evaluation.labeled_only[metric], target) if x is not None and np.isfinite(x)]
+    if np.isnan(distribution.mean()):
         style.message(ax, "undefined (0/0) whatever the missing labels are")
         ax.set(ylabel="probability", ylim=(0.0, 1.05), yticks=[0.0, 1.0])
     else:
-        _draw_law(ax, law, evaluation.confidence_level, places)
-        if law.undefined > 0.0:
+        _draw_law(ax, distribution, evaluation.confidence_level, places)
+        if distribution.undefined > 0.0:
             filled = evaluation.fills[metric]
-            what = "left out" if np.isnan(filled) or law.given_defined else f"counts as {filled:g}"
-            notes.append(f"0/0 (P {style.chance(law.undefined)}) {what}")
-    only = evaluation.labelled_only[metric]
+            what = "left out" if np.isnan(filled) or distribution.given_defined else f"counts as {filled:g}"
+            notes.append(f"0/0 (P {style.chance(distribution.undefined)}) {what}")
+    only = evaluation.labeled_only[metric]
     if np.isfinite(only):
-        _on_axis(ax, only, "s", f"labelled only {style.number(only)}", style.LABELLED)
+        _on_axis(ax, only, "s", f"labeled only {style.number(only)}", style.LABELED)
     if target is not None:
-        below = 2.0 * law.pit(target) - law.cdf(target)  # P(metric < target): an atom at the target has reached it
-        worst, best = law.support()
+        below = 2.0 * distribution.pit(target) - distribution.cdf(
+            target
+        )  # P(metric < target): an atom at the target has reached it
+        worst, best = distribution.support()
         certain = best < target or worst >= target
         known = f" {style.chance(below, certain=certain)}" if np.isfinite(below) else " is undefined"
         name = style.shortened(style.plain(metric).strip(), 20)
@@ -93,12 +95,12 @@ def plot_distribution(
     return ax
 
 
-def _draw_law(ax: "Axes", law: MetricDistribution, level: float, places: list[float]) -> None:
+def _draw_law(ax: "Axes", distribution: MetricDistribution, level: float, places: list[float]) -> None:
     """The law itself: curve or stems, interval, mean and possible values; `places` are to be in the picture too."""
-    low, high = law.interval(level)
-    mean, width = law.mean(), high - low
+    low, high = distribution.interval(level)
+    mean, width = distribution.mean(), high - low
     interval: dict[str, Any] = {"color": style.ESTIMATE, "linewidth": 0.0, "label": _interval_label(level, low, high)}
-    stems = few_atoms(law)
+    stems = few_atoms(distribution)
     if stems is not None:
         x, y = stems
         inside = (x >= low) & (x <= high)
@@ -107,14 +109,14 @@ def _draw_law(ax: "Axes", law: MetricDistribution, level: float, places: list[fl
         ax.plot(x, y, color=style.ESTIMATE, marker="o", markersize=4, linestyle="none", zorder=3, gid="law")
         ax.set_ylabel("probability")
     else:
-        x, y = density_curve(law)
+        x, y = density_curve(distribution)
         inside = (x >= low) & (x <= high)
         ax.fill_between(x, y, where=inside.tolist(), alpha=style.depth(ax, 0.3), **interval)
         ax.plot(x, y, color=style.ESTIMATE, gid="law")
         ax.set_ylabel("density")
     ax.axvline(mean, color=style.ESTIMATE, linewidth=1.2, label=f"mean {style.number(mean, width)}")
     ax.set_ylim(0.0, 1.08 * float(y.max()))
-    _set_view(ax, law, np.array([x[0], x[-1], low, high, *places]))
+    _set_view(ax, distribution, np.array([x[0], x[-1], low, high, *places]))
 
 
 def _interval_label(level: float, low: float, high: float) -> str:
@@ -122,17 +124,17 @@ def _interval_label(level: float, low: float, high: float) -> str:
     return f"{level_text(level)}: {style.number(low, width)} to {style.number(high, width)}"
 
 
-def _set_view(ax: "Axes", law: MetricDistribution, shown: FloatArray) -> None:
+def _set_view(ax: "Axes", distribution: MetricDistribution, shown: FloatArray) -> None:
     """What part of the axis is shown, and the possible values as marks on it."""
     left, right = float(shown.min()), float(shown.max())
-    ends = np.array(law.support())
+    ends = np.array(distribution.support())
     reach = np.append(ends[np.isfinite(ends)], [left, right])
     if (right - left) >= _SHARE * np.ptp(reach) or right == left:
         left, right = float(reach.min()), float(reach.max())
     margin = 0.05 * (right - left) if right > left else 0.05 * max(abs(left), 1.0)
     ax.set_xlim(left - margin, right + margin)
     words = " to ".join(style.number(end) for end in ends)
-    label = f"possible {words}" if law.bounds_sharp else f"possible within {words}"
+    label = f"possible {words}" if distribution.bounds_sharp else f"possible within {words}"
     for end, arrow in zip(ends, ("<", ">"), strict=True):
         outside = not left <= end <= right
         place = float(np.clip(end, left - margin, right + margin))

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_BINS = 10
-# Labelled rows, and missing ones, that a bin should hold.
+# Labeled rows, and missing ones, that a bin should hold.
 _ROWS_PER_BIN = 5
 _MOST_BARS = 40
 
 
 def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
-    """Does the label model believe of missing rows what labelled rows of the same scores show?
+    """Does the label model believe of missing rows what labeled rows of the same scores show?
 
     Each dot is a bin of scores: across, the probability that the label model gives to the missing rows in it; upwards,
-    the share of positives among the labelled rows in it. Both have bars of the evaluation's confidence level, across
-    over what the model holds possible, upwards for the chance in so few labels; dots grow with the number of labelled
-    rows. Dots on the diagonal: missing rows are taken to be like labelled ones. Dots beside it: the model believes that
+    the share of positives among the labeled rows in it. Both have bars of the evaluation's confidence level, across
+    over what the model holds possible, upwards for the chance in so few labels; dots grow with the number of labeled
+    rows. Dots on the diagonal: missing rows are taken to be like labeled ones. Dots beside it: the model believes that
     they differ, as it should where labels are missing by label, or it is not calibrated.
 
     Parameters
@@ -63,12 +63,12 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         xlabel="label model: probability of missing rows",
         ylabel="share of positive labels",
     )
-    if not evaluation.data.missing_cells.size or not evaluation.data.n_labelled:
-        style.message(ax, "no missing labels" if evaluation.data.n_labelled else "no labelled rows to compare with")
+    if not evaluation.data.missing_cells.size or not evaluation.data.n_labeled:
+        style.message(ax, "no missing labels" if evaluation.data.n_labeled else "no labeled rows to compare with")
         return ax
     bins = _reliability(evaluation)
     if not bins.believed.size:
-        style.message(ax, "no scores that both labelled and missing rows have")
+        style.message(ax, "no scores that both labeled and missing rows have")
         return ax
     ax.plot([0.0, 1.0], [0.0, 1.0], color=style.grey(ax), linewidth=0.8, linestyle=style.LINES[1], zorder=1)
     level = level_text(evaluation.confidence_level)
@@ -85,11 +85,11 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     ax.scatter(
         bins.believed,
         bins.share,
-        s=25.0 + 100.0 * bins.labelled / bins.labelled.max(),
+        s=25.0 + 100.0 * bins.labeled / bins.labeled.max(),
         color=style.ESTIMATE,
         edgecolor=style.paper(ax),
         zorder=3,
-        label=_size_label(bins.labelled),
+        label=_size_label(bins.labeled),
     )
     left_out = f"{bins.left_out} of {bins.left_out + bins.believed.size} bins left out"
     style.legend_above(ax, [left_out] if bins.left_out else [])
@@ -97,40 +97,40 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
 
 
 class _Bins(NamedTuple):
-    """Rows of similar scores: what the label model believes of the missing ones, and what the labelled ones show."""
+    """Rows of similar scores: what the label model believes of the missing ones, and what the labeled ones show."""
 
     believed: FloatArray
     believed_ends: FloatArray
     share: FloatArray
     share_ends: FloatArray
-    labelled: FloatArray
+    labeled: FloatArray
     left_out: int
 
 
 def _reliability(evaluation: Evaluation) -> _Bins:
     from scipy.special import betaincinv
 
-    data, nodes = evaluation.data, evaluation.nodes
+    data, posterior = evaluation.data, evaluation.posterior
     cells, rows = data.cells, data.missing_counts
     score, of_score = np.unique(cells.score, return_inverse=True)
     positives, negatives = (_sums(of_score, counts, score.size) for counts in (cells.positives, cells.negatives))
     missing = _sums(of_score[data.missing_cells], rows, score.size)
-    labelled = positives + negatives
-    most = int(np.clip(min(labelled.sum(), missing.sum()) // _ROWS_PER_BIN, 1, _MOST_BINS))
-    bins = equal_bins(labelled / labelled.sum() + missing / missing.sum(), most)
+    labeled = positives + negatives
+    most = int(np.clip(min(labeled.sum(), missing.sum()) // _ROWS_PER_BIN, 1, _MOST_BINS))
+    bins = equal_bins(labeled / labeled.sum() + missing / missing.sum(), most)
     size = int(bins[-1]) + 1
-    count, right, gone = (_sums(bins, column, size) for column in (labelled, positives, missing))
+    count, right, gone = (_sums(bins, column, size) for column in (labeled, positives, missing))
     kept = (count > 0.0) & (gone > 0.0)
     of_bin = bins[of_score[data.missing_cells]]
-    sums = np.array([_sums(of_bin, rows * nodes.of_cells(k), size) for k in range(len(nodes))])
+    sums = np.array([_sums(of_bin, rows * posterior.of_cells(k), size) for k in range(len(posterior))])
     count, right, means = count[kept], right[kept], sums[:, kept] / gone[kept]
     tails = np.array([0.5, -0.5]) * (1.0 - evaluation.confidence_level) + np.array([0.0, 1.0])
-    ends = np.quantile(means, tails, axis=0, weights=nodes.weight, method="inverted_cdf")
+    ends = np.quantile(means, tails, axis=0, weights=posterior.weight, method="inverted_cdf")
     share_ends = np.array([betaincinv(right + 0.5, count - right + 0.5, tail) for tail in tails])
     share = right / count
     # Jeffreys's interval may leave out a share of 0 or 1, which it never should.
     share_ends = np.array([np.minimum(share_ends[0], share), np.maximum(share_ends[1], share)])
-    return _Bins(nodes.weight @ means, ends, share, share_ends, count, int(np.sum(~kept)))
+    return _Bins(posterior.weight @ means, ends, share, share_ends, count, int(np.sum(~kept)))
 
 
 def _sums(place: Any, values: Any, size: int) -> FloatArray:
@@ -150,7 +150,7 @@ def _size_label(count: FloatArray) -> str:
 
 
 def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
-    """Do missing rows have other scores than labelled ones?
+    """Do missing rows have other scores than labeled ones?
 
     Two histograms, each of the rows of its kind. Where they differ, dropping the missing rows changes what is measured;
     labels missing by pure chance leave none but small differences.
@@ -171,7 +171,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2]))
     >>> ax = dm.plotting.plot_scores(result)
     >>> ax.get_xlabel()
     'score'
@@ -179,9 +179,9 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
     ax = style.axes(ax)
     data, cells = evaluation.data, evaluation.data.cells
-    edges = _edges(cells.score, min(n for n in (data.n_labelled, data.n_missing) if n))
+    edges = _edges(cells.score, min(n for n in (data.n_labeled, data.n_missing) if n))
     for words, count, filled, colour, line in (
-        ("labelled", cells.positives + cells.negatives, True, style.LABELLED, style.LINES[0]),
+        ("labeled", cells.positives + cells.negatives, True, style.LABELED, style.LINES[0]),
         ("missing", cells.missing, False, style.ESTIMATE, style.LINES[1]),
     ):
         rows = int(count.sum())

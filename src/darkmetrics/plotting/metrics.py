@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # Inches that a line of text takes, and all that is not lines.
 _LINE, _REST = 0.27, 1.3
-# How far under its line the labelled-only value stands, in lines; on the line it would hide the interval.
+# How far under its line the labeled-only value stands, in lines; on the line it would hide the interval.
 _BELOW = 0.27
 _SOURCES = {
     "labels": "missing labels",
@@ -35,7 +35,7 @@ def plot_metrics(
 
     A forest plot: one line per metric with its mean (tick), the interval that holds it with probability 50% (thick) and
     with that of the evaluation (thinner, 90% unless changed), the latter if the odds of the missing rows are up to
-    three times off (thin, behind it), what dropping the unlabelled rows would have said (open square, a little lower),
+    three times off (thin, behind it), what dropping the unlabeled rows would have said (open square, a little lower),
     and the worst and best value that any labeling gives (hairline).
 
     Parameters
@@ -60,7 +60,7 @@ def plot_metrics(
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2]))
     >>> ax = dm.plotting.plot_metrics(result)
     >>> ax.get_xlabel()
     'value of the metric'
@@ -76,23 +76,23 @@ def plot_metrics(
     names = [name for name in names if name not in left_out]
     ax = _rows_of(ax, names, extra=_LINE * (1 + len(", ".join(left_out)) // 40 if left_out else 0))
     place = np.arange(len(names), dtype=np.float64)
-    law = [evaluation[name] for name in names]
-    defined = [i for i, one in enumerate(law) if np.isfinite(one.mean())]
+    distribution = [evaluation[name] for name in names]
+    defined = [i for i, one in enumerate(distribution) if np.isfinite(one.mean())]
     level = evaluation.confidence_level
     bounds = bounds and evaluation.scope == "rows"
     moved = evaluation.sensitivity()
     for low_high, label, width, colour in (
-        *([([one.support() for one in law], "worst to best", 0.8, style.grey(ax))] if bounds else []),
+        *([([one.support() for one in distribution], "worst to best", 0.8, style.grey(ax))] if bounds else []),
         ([moved[name] for name in names], moved.column, 1.2, style.ESTIMATE),
         ([evaluation.intervals[name] for name in names], f"{level_text(level)} interval", 3.5, style.ESTIMATE),
-        ([one.interval(0.5) for one in law], "50% interval", 7.0, style.ESTIMATE),
+        ([one.interval(0.5) for one in distribution], "50% interval", 7.0, style.ESTIMATE),
     ):
         ends = np.array(low_high, dtype=np.float64).reshape(-1, 2)[defined]
         ax.hlines(place[defined], ends[:, 0], ends[:, 1], color=colour, linewidth=width, label=label)
-    mean = [law[i].mean() for i in defined]
+    mean = [distribution[i].mean() for i in defined]
     # Thin, and higher than the bars: a dot would hide intervals that are narrow.
     ax.plot(mean, place[defined], "|", color=style.ink(ax), markersize=13, markeredgewidth=1.2, zorder=4, label="mean")
-    only = np.array([evaluation.labelled_only[name] for name in names])
+    only = np.array([evaluation.labeled_only[name] for name in names])
     seen = np.isfinite(only)
     if seen.any():
         ax.plot(
@@ -101,9 +101,9 @@ def plot_metrics(
             "s",
             markersize=4.5,
             markerfacecolor=style.paper(ax),
-            color=style.LABELLED,
+            color=style.LABELED,
             markeredgewidth=1.3,
-            label="labelled only",
+            label="labeled only",
         )
     _set_scale(ax, evaluation, names, bounds=bounds)
     for i in set(range(len(names))) - set(defined):
@@ -120,14 +120,14 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     """What would make each metric surer: more labels, a better calibration, or knowing why labels are missing?
 
     Bars split the variance of each metric into what the missing labels would leave open were their probabilities known,
-    what calibration adds because it is learnt from few labels, and what is not known about how missing rows differ from
-    labelled ones; for the population also what another sample of rows would change. The standard deviation (sd) stands
-    at the right: a large share of very little is very little.
+    what calibration adds because it is learned from few labels, and what is not known about how missing rows differ
+    from labeled ones; for the population also what another sample of rows would change. The standard deviation (sd)
+    stands at the right: a large share of very little is very little.
 
     Parameters
     ----------
     evaluation : Evaluation
-        The result of `evaluate`; the shares are those of its `variance_split`.
+        The result of `evaluate`; the shares are those of its `variance_decomposition`.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given, as high as the metrics need.
 
@@ -140,7 +140,7 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> result = dm.evaluate(y_true, y_score, label_model=[0.7, 0.2])
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2]))
     >>> ax = dm.plotting.plot_variance(result)
     >>> ax.get_xlabel()
     'share of the variance'
@@ -150,9 +150,9 @@ def plot_variance(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     ax = _rows_of(ax, names)
     sd = np.array([evaluation[name].std() for name in names])
     spread = np.flatnonzero(sd > 0.0)
-    splits = [evaluation.variance_split(names[i]) for i in spread]
+    splits = [evaluation.variance_decomposition(names[i]) for i in spread]
     start = np.zeros(spread.size)
-    sources = evaluation.variance_split(names[0])
+    sources = evaluation.variance_decomposition(names[0])
     for number, (source, words) in enumerate(_SOURCES.items()):
         if source not in sources:
             continue
@@ -210,7 +210,7 @@ def _set_scale(ax: "Axes", evaluation: Evaluation, names: list[str], *, bounds: 
         [
             *(moved[name] if zoomed else evaluation[name].support()),
             *evaluation.intervals[name],
-            evaluation.labelled_only[name],
+            evaluation.labeled_only[name],
         ]
         for name in names
     ]

@@ -1,4 +1,4 @@
-"""plot_over_time: one metric per period, beside what the labelled rows alone say."""
+"""plot_over_time: one metric per period, beside what the labeled rows alone say."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.exceptions import InputError
-from darkmetrics.monitoring import GroupedEvaluation, GroupSummary
+from darkmetrics.monitoring import Alerts, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import Key, key_text
-from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.periods import time_name
 from darkmetrics.plotting import style
 from darkmetrics.plotting.summaries import (
-    HOW,
     Column,
     column_of,
-    draw_labelled_only,
+    draw_labeled_only,
     draw_means,
     metric_of,
     plain_text,
+    view_of,
 )
 from darkmetrics.tables import level_text
 
@@ -42,29 +42,30 @@ _LETTERS = 44
 
 
 def plot_over_time(
-    result: GroupedEvaluation,
+    result: GroupedEvaluation | Alerts,
     metric: str | None = None,
     *,
     segment: GroupLike = _ANY,
-    before: GroupedEvaluation | None = None,
+    before: GroupedEvaluation | Alerts | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """How does a metric move from period to period, and how much of that may late labels still change?
 
-    Each period has its interval (bar) and its mean (dot), and beside them what dropping the unlabelled rows would have
+    Each period has its interval (bar) and its mean (dot), and beside them what dropping the unlabeled rows would have
     said (open square). The foot of the picture shows the share of labels that are missing: recent periods have many,
     and wide bars. A diamond marks an alert; periods with too few labels are grey, with an open dot.
 
     Parameters
     ----------
-    result : GroupedEvaluation
-        The result of `evaluate_by`, with `time`, or by a single column of dates, which may be text ("2026-04").
+    result : GroupedEvaluation or Alerts
+        The result of `evaluate_by`, or its alerts: with `time`, or by a single column of dates, which may be text
+        ("2026-04").
     metric : str, optional
         Which metric to draw; by default the first one that has a target, else the first one.
     segment : optional
         Which segment to draw, if there are several: its value (None for rows that have none), or a tuple of values if
         segments have several columns.
-    before : GroupedEvaluation, optional
+    before : GroupedEvaluation or Alerts, optional
         The same periods as evaluated earlier, when fewer labels had arrived: hatched bars behind, which show what late
         labels have changed and whether they changed it within the intervals.
     ax : Axes, optional
@@ -86,18 +87,18 @@ def plot_over_time(
     ...     columns["label"].append(None if number % 5 < month else int(number * 13 % 100 < 100 * score))
     ...     columns["score"].append(score)
     >>> import pandas as pd
-    >>> result = evaluate_by(pd.DataFrame(columns), "month", label="label", score="score", metrics="recall")
+    >>> result = evaluate_by("label", "score", data=pd.DataFrame(columns), by="month", metrics="recall")
     >>> ax = dm.plotting.plot_over_time(result)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('month', 'recall')
     """
-    style.checked("result", result, GroupedEvaluation, HOW)
-    name = metric_of(result, metric)
-    chosen, line = _line_of(result, segment, name)
+    view = view_of("result", result)
+    result, name = view.grouped, metric_of(view, metric)
+    chosen, line = _line_of(view, segment, name)
     earlier = None if before is None else _earlier(result, before, chosen, name, line.periods)
     ax = style.axes(ax)
     x = places_of(line.periods)
-    target = (result.targets or {}).get(name)
+    target = view.targets.get(name)
     floor = _set_view(ax, line.column, earlier, target)
     if earlier is not None:
         before_width = 1.0 if x.size > _CROWD else _EARLIER
@@ -106,7 +107,7 @@ def plot_over_time(
     if target is not None:
         ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
     _draw_missing(ax, x, line.column, earlier)
-    name_periods(ax, x, [key_text(period, result.every) for period in line.periods])
+    name_periods(ax, x, [key_text(period, result.period) for period in line.periods])
     ax.set_xlabel(style.wrapped(line.name, 40))
     of_segment = f"\n{plain_text(', '.join(map(key_text, chosen)), 30).strip()}" if chosen else ""
     ax.set_ylabel(style.wrapped(name, 30) + of_segment)
@@ -124,20 +125,21 @@ class _Line(NamedTuple):
     column: Column
 
 
-def _line_of(result: GroupedEvaluation, segment: GroupLike, metric: str) -> tuple[Key, _Line]:
+def _line_of(view: Alerts, segment: GroupLike, metric: str) -> tuple[Key, _Line]:
     """The segment to draw and its periods."""
-    lines = lines_of(result, metric)
-    chosen = _segment(lines, segment, [name for name in result.names if name != lines[next(iter(lines))].name])
+    lines = lines_of(view, metric)
+    chosen = _segment(lines, segment, [name for name in view.grouped.names if name != lines[next(iter(lines))].name])
     return chosen, lines[chosen]
 
 
-def lines_of(result: GroupedEvaluation, metric: str) -> dict[Key, _Line]:
+def lines_of(view: Alerts, metric: str) -> dict[Key, _Line]:
     """The periods of each segment."""
-    time = period_name(result.names, result.period, result.groups)
+    result = view.grouped
+    time = time_name(result.names, result.time, result.groups)
     if time is None:
         raise InputError(
             f"result: has no periods, only {' and '.join(map(repr, result.names))}. Give evaluate_by dates, "
-            "such as time='booked', every='month', or a column that is in order as time=."
+            "such as time='booked', period='month', or a column that is in order as time=."
         )
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
@@ -146,7 +148,7 @@ def lines_of(result: GroupedEvaluation, metric: str) -> dict[Key, _Line]:
     found = {}
     for key, own in lines.items():
         groups = [group for group in own if group.key[place] is not None] or own
-        found[key] = _Line(time, [group.key[place] for group in groups], column_of(result, metric, groups))
+        found[key] = _Line(time, [group.key[place] for group in groups], column_of(view, metric, groups))
     return found
 
 
@@ -167,16 +169,17 @@ def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> K
 
 def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, periods: list[Any]) -> Column:
     """What was known of the same periods earlier; nan where nothing was."""
-    style.checked("before", before, GroupedEvaluation, HOW)
-    if before.names != result.names or before.period != result.period:
+    view = view_of("before", before)
+    before = view.grouped
+    if before.names != result.names or before.time != result.time:
         there, here = (", ".join(map(repr, one.names)) for one in (before, result))
         raise InputError(f"before: is by {there}, but result is by {here}. Evaluate both by the same columns.")
     if metric not in before.metrics:
         raise InputError(f"before: has no {metric!r}. Evaluate it with the same metrics.")
-    place = len(chosen) if result.period is not None else 0
+    place = len(chosen) if result.time is not None else 0
     keys = [(*chosen[:place], period, *chosen[place:]) for period in periods]
     groups = [before.groups.get(key) for key in keys]
-    known = column_of(before, metric, [group for group in groups if group is not None])
+    known = column_of(view, metric, [group for group in groups if group is not None])
     filled = [np.full(len(keys), np.nan if numbers.dtype.kind == "f" else False) for numbers in known]
     for numbers, values in zip(filled, known, strict=True):
         numbers[[group is not None for group in groups]] = values
@@ -196,7 +199,7 @@ def places_of(periods: Sequence[Any]) -> FloatArray:
 def draw_periods(
     ax: "Axes", x: FloatArray, column: Column, level: str, floor: float, *, small_signs: bool = False
 ) -> None:
-    """Intervals, means and labelled-only values of the periods at these places, above the value `floor`."""
+    """Intervals, means and labeled-only values of the periods at these places, above the value `floor`."""
     crowd, band = x.size > _CROWD, x.size > _BAND
     small, label, width = column.small, f"{level} interval", 1.0 if crowd else _NOW
     _draw_bars(ax, x[~small], column.take(~small), floor, width, label, band=band)
@@ -245,17 +248,17 @@ def _draw_bars(
 
 
 def _draw_values(ax: "Axes", x: FloatArray, column: Column, sizes: tuple[float, float]) -> None:
-    """Means on a line, which stops where a period has no rows or no value, and labelled-only values."""
+    """Means on a line, which stops where a period has no rows or no value, and labeled-only values."""
     apart = np.flatnonzero(np.diff(x) > 1.0) + 1
     places, mean = np.insert(x, apart, np.nan), np.insert(column.mean, apart, np.nan)
     ax.plot(places, mean, color=style.ESTIMATE, linewidth=1.2, zorder=3)
-    draw_labelled_only(ax, x, column.labelled_only, sizes[0])
+    draw_labeled_only(ax, x, column.labeled_only, sizes[0])
     draw_means(ax, x, column.mean, column, sizes[1])
 
 
 def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float | None) -> float:
     """Room for everything above the foot; the value at which that begins."""
-    numbers = [column.mean, column.labelled_only, np.array([np.nan if target is None else target])]
+    numbers = [column.mean, column.labeled_only, np.array([np.nan if target is None else target])]
     for one in (column, *([] if earlier is None else [earlier])):
         # Groups with few labels may have intervals that leave no room for others.
         sure = ~one.small if not one.small.all() else one.small

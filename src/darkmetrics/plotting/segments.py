@@ -6,11 +6,11 @@ import numpy as np
 
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError, MethodError
-from darkmetrics.monitoring import GroupedEvaluation
+from darkmetrics.monitoring import Alerts, GroupedEvaluation
 from darkmetrics.monitoring.groups import key_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.over_time import draw_periods, lines_of, name_periods, places_of
-from darkmetrics.plotting.summaries import HOW, metric_of, plain_text
+from darkmetrics.plotting.summaries import metric_of, plain_text, view_of
 from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ _WIDTH, _HEIGHT, _TOP, _ACROSS = 2.4, 1.7, 0.7, 3
 _NAME, _LETTERS = 26, 20
 
 
-def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most: int = 12) -> "list[Axes]":
+def plot_segments(result: GroupedEvaluation | Alerts, metric: str | None = None, *, most: int = 12) -> "list[Axes]":
     """How does a metric move from period to period in every segment?
 
     A small picture per segment, all on the same scales: intervals (bars), means (dots on a line) and what dropping the
-    unlabelled rows would have said (open squares). A diamond marks an alert; periods with too few labels are grey, with
+    unlabeled rows would have said (open squares). A diamond marks an alert; periods with too few labels are grey, with
     an open dot. Segments with alerts come first. `plot_over_time(result, segment=...)` draws one of them large.
 
     Parameters
     ----------
-    result : GroupedEvaluation
-        The result of `evaluate_by`, with segments and periods.
+    result : GroupedEvaluation or Alerts
+        The result of `evaluate_by`, or its alerts, with segments and periods.
     metric : str, optional
         Which metric to draw; by default the first one that has a target, else the first one.
     most : int, default 12
@@ -51,20 +51,20 @@ def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most:
     ...     (shop, month, label, score) for shop in "ab" for month in (5, 6) for label, score in ((1, 0.9), (0, 0.4))
     ... ]
     >>> table = pd.DataFrame(rows, columns=["shop", "month", "y", "p"])
-    >>> result = dm.evaluate_by(table, "shop", time="month", label="y", score="p", metrics="accuracy")
+    >>> result = dm.evaluate_by("y", "p", data=table, by="shop", time="month", metrics="accuracy")
     >>> [ax.get_title("left") for ax in dm.plotting.plot_segments(result)]
     ['a', 'b']
     """
-    style.checked("result", result, GroupedEvaluation, HOW)
-    name = metric_of(result, metric)
+    view = view_of("result", result)
+    result, name = view.grouped, metric_of(view, metric)
     count: Any = most
     if not is_whole(count) or count < 1:
         raise InputError(f"most: {most!r}. It must be a whole number of at least 1.")
-    lines = lines_of(result, name)
+    lines = lines_of(view, name)
     order = sorted(lines, key=lambda key: not lines[key].column.alert.any())  # a stable sort
     drawn, left_out = order[:most], len(order) - most
     figure, head, axes = _figure(len(drawn))
-    target = (result.targets or {}).get(name)
+    target = view.targets.get(name)
     periods = sorted({period for key in drawn for period in lines[key].periods}, key=_sorted_last)
     places = dict(zip(periods, places_of(periods), strict=True))
     _set_view(axes, [lines[key].column for key in drawn], target)
@@ -76,7 +76,7 @@ def plot_segments(result: GroupedEvaluation, metric: str | None = None, *, most:
             ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.0, label=f"target {target:g}")
         ax.set_title(plain_text(", ".join(map(key_text, key)), _NAME), fontsize="small", loc="left")
         ax.tick_params(labelsize="x-small")
-        name_periods(ax, np.array(list(places.values())), [key_text(p, result.every) for p in periods], _LETTERS)
+        name_periods(ax, np.array(list(places.values())), [key_text(p, result.period) for p in periods], _LETTERS)
         ax.set_xlim(-0.6, max(places.values()) + 0.6)
         style.grid(ax, "y")
     figure.supylabel(style.wrapped(name, 30), fontsize="medium")
@@ -118,7 +118,7 @@ def _set_view(axes: "list[Axes]", columns: list[Any], target: float | None) -> N
     numbers = [np.array([np.nan if target is None else target])]
     for column in columns:
         sure = ~column.small if not column.small.all() else column.small
-        numbers += [column.mean, column.labelled_only, column.low[sure], column.high[sure]]
+        numbers += [column.mean, column.labeled_only, column.low[sure], column.high[sure]]
     drawn = np.concatenate(numbers)
     drawn = drawn[np.isfinite(drawn)]
     low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)

@@ -20,8 +20,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 # As dash patterns: solid, dashed, dash-dotted, dotted, long-dashed, dash-dot-dotted.
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), (0, (9, 3)), (0, (6, 2, 1, 2, 1, 2)))
 HATCHES = ("", "////", "....")
-# What is estimated, what dropping the unlabelled rows says, and what a user wants to reach.
-ESTIMATE, LABELLED, TARGET = COLOURS[0], COLOURS[1], "0.1"
+# What is estimated, what dropping the unlabeled rows says, and what a user wants to reach.
+ESTIMATE, LABELED, TARGET = COLOURS[0], COLOURS[1], "0.1"
 GREY = "0.45"
 
 # Inches; small, so that letters stay readable when the picture is shown 400 pixels wide.

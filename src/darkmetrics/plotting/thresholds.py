@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from darkmetrics.curves import Band, RateCurve, ThresholdCurves
+from darkmetrics.curves import threshold_curves as curves_of
+from darkmetrics.curves.bands import nearest
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import unknown_name
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
-from darkmetrics.threshold_curves import Band, Curves, RateCurve
-from darkmetrics.threshold_curves import curves as curves_of
-from darkmetrics.threshold_curves.bands import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,18 +23,18 @@ _MARKS = 8
 
 
 def plot_curves(
-    curves: Curves | Evaluation, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None
+    curves: ThresholdCurves | Evaluation, metrics: str | Sequence[str] | None = None, *, ax: "Axes | None" = None
 ) -> "Axes":
     """How good would the classifier be at other thresholds, and how sure is that?
 
     Lines are the means of the metrics at each threshold, bands the widest of the confidence levels, each threshold
-    taken by itself. With a single metric all intervals are drawn, what dropping the unlabelled rows says (dashed) and
+    taken by itself. With a single metric all intervals are drawn, what dropping the unlabeled rows says (dashed) and
     the worst and best value that any labeling gives (hairlines). The dotted line is the threshold in use.
 
     Parameters
     ----------
     curves : Curves or Evaluation
-        The result of `curves`; of an evaluation the curves are made first.
+        The result of `threshold_curves`; of an evaluation the curves are made first.
     metrics : str or sequence of str, optional
         Which of its metrics to draw; all by default.
     ax : Axes, optional
@@ -49,7 +49,7 @@ def plot_curves(
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> curves = dm.threshold_curves(dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2])))
     >>> ax = dm.plotting.plot_curves(curves, ["precision", "recall"])
     >>> ax.get_xlabel()
     'threshold'
@@ -77,7 +77,7 @@ def plot_curves(
     return ax
 
 
-def plot_roc(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+def plot_roc(curves: ThresholdCurves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     """Which shares of positives found and of false alarms can be had together?
 
     The ROC curve: at each threshold the mean of the true positive rate above that of the false positive rate, with the
@@ -86,7 +86,7 @@ def plot_roc(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     Parameters
     ----------
     curves : Curves or Evaluation
-        The result of `curves`; of an evaluation the curves are made first.
+        The result of `threshold_curves`; of an evaluation the curves are made first.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given.
 
@@ -99,7 +99,7 @@ def plot_roc(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> curves = dm.threshold_curves(dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2])))
     >>> ax = dm.plotting.plot_roc(curves)
     >>> ax.get_ylabel()
     'recall'
@@ -111,7 +111,7 @@ def plot_roc(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes"
     return ax
 
 
-def plot_precision_recall(curves: Curves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
+def plot_precision_recall(curves: ThresholdCurves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     """How pure are the flagged rows when more of the positives are to be found?
 
     The precision-recall curve: at each threshold the mean of the precision above that of the recall, with the intervals
@@ -120,7 +120,7 @@ def plot_precision_recall(curves: Curves | Evaluation, *, ax: "Axes | None" = No
     Parameters
     ----------
     curves : Curves or Evaluation
-        The result of `curves`; of an evaluation the curves are made first.
+        The result of `threshold_curves`; of an evaluation the curves are made first.
     ax : Axes, optional
         Axes to draw on; a new figure if none are given.
 
@@ -133,7 +133,7 @@ def plot_precision_recall(curves: Curves | Evaluation, *, ax: "Axes | None" = No
     --------
     >>> import darkmetrics as dm
     >>> y_true, y_score = [1, 0, None, 1, None, 0, 1, 0], [0.9, 0.2, 0.8, 0.6, 0.3, 0.7, 0.4, 0.1]
-    >>> curves = dm.curves(dm.evaluate(y_true, y_score, label_model=[0.7, 0.2]))
+    >>> curves = dm.threshold_curves(dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed([0.7, 0.2])))
     >>> ax = dm.plotting.plot_precision_recall(curves)
     >>> ax.get_ylabel()
     'precision'
@@ -144,12 +144,12 @@ def plot_precision_recall(curves: Curves | Evaluation, *, ax: "Axes | None" = No
     return ax
 
 
-def _curves_from(given: Any) -> Curves:
+def _curves_from(given: Any) -> ThresholdCurves:
     """Curves as they are, or those of an evaluation."""
     if isinstance(given, Evaluation):
         return curves_of(given.rows)
-    style.checked("curves", given, Curves, "what curves(result) or evaluate returns")
-    return cast("Curves", given)
+    style.checked("curves", given, ThresholdCurves, "what curves(result) or evaluate returns")
+    return cast("ThresholdCurves", given)
 
 
 def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_name: str) -> None:
@@ -161,15 +161,15 @@ def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_nam
     x, y = rates.x.mean[order], rates.y.take(order)
     _draw_band(ax, x, y, style.ESTIMATE, all_levels=True, named=True)
     ax.plot(rates.x.mean, rates.y.mean, color=style.ESTIMATE, linewidth=1.6, label="mean")
-    seen = np.isfinite(rates.x.labelled_only) & np.isfinite(rates.y.labelled_only)
+    seen = np.isfinite(rates.x.labeled_only) & np.isfinite(rates.y.labeled_only)
     if seen.any():
         ax.plot(
-            rates.x.labelled_only[seen],
-            rates.y.labelled_only[seen],
-            color=style.LABELLED,
+            rates.x.labeled_only[seen],
+            rates.y.labeled_only[seen],
+            color=style.LABELED,
             linestyle=style.LINES[1],
             linewidth=1.2,
-            label="labelled only",
+            label="labeled only",
         )
     here = nearest(rates.thresholds, current)
     ax.plot(
@@ -195,8 +195,8 @@ def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_leve
 
 
 def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
-    if np.isfinite(band.labelled_only).any():
-        ax.plot(x, band.labelled_only, color=style.LABELLED, linestyle=style.LINES[1], label="labelled only")
+    if np.isfinite(band.labeled_only).any():
+        ax.plot(x, band.labeled_only, color=style.LABELED, linestyle=style.LINES[1], label="labeled only")
     for ends, label in ((band.lowest_possible, "worst to best"), (band.highest_possible, "_")):
         ax.plot(x, ends, color=style.grey(ax), linewidth=0.8, label=label)
 

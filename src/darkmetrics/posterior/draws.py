@@ -203,6 +203,6 @@ class Posterior:
         return bool(np.all(self.probability[:, self.used] == first))
 
 
-def columns_of(nodes: Posterior) -> IntArray:
+def columns_of(posterior: Posterior) -> IntArray:
     """The column of the probabilities that each missing cell has."""
-    return np.arange(nodes.probability.shape[1]) if nodes.bucket is None else nodes.bucket
+    return np.arange(posterior.probability.shape[1]) if posterior.bucket is None else posterior.bucket

@@ -8,14 +8,14 @@ from typing import Any, Unpack
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.changes.assumed import told_apart
-from darkmetrics.changes.result import Change
+from darkmetrics.changes.result import EvaluationChange
 from darkmetrics.changes.wording import amount
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.render import ReportPage, write_or_show
-from darkmetrics.report.reproduce import call_of, data_hash, reproduction, source_facts, table_call
+from darkmetrics.report.reproduce import call_of, code_of_call, data_hash, reproduction, source_facts
 from darkmetrics.tables import chance_text, finite, level_text
 
 # Metrics with a tile of their own.
@@ -23,14 +23,14 @@ _TILES = 8
 
 
 def write_change_report(
-    change: Change, path: PathLike | None = None, **about: Unpack[PageSettings]
+    change: EvaluationChange, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
-    """Writes the page of a change. See `Change.report`."""
+    """Writes the page of a change. See `EvaluationChange.report`."""
     title = about.get("title") or _title(change)
     return write_or_show(path, title, lambda: change_page(change, **about))
 
 
-def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
+def change_page(change: EvaluationChange, **told: Unpack[PageSettings]) -> str:
     """The page as text."""
     about = About.of(**told)
     differences = [_difference(change, metric) for metric in change]
@@ -41,7 +41,7 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
     return differences_page(
         title=_title(change) if about.title is None else str(about.title),
         warnings=[*filter(None, [change.same_rows]), *warned],
-        counts=change.words()[0],
+        counts=change._words()[0],
         facts={
             "assumed": _in_a_line(_told_apart(change, [[sentences.assumed(one)] for one in both])),
             "intervals for": "these rows" if change.scope == "rows" else "the populations that the rows came from",
@@ -60,22 +60,22 @@ def change_page(change: Change, **told: Unpack[PageSettings]) -> str:
         level=level_text(change.confidence_level),
         assumed=[
             *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
-            *(text for text in change.notes() if text not in above),
+            *(text for text in change._notes() if text not in above),
             *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
         ],
     )
 
 
-def _methods(change: Change) -> list[tuple[str, str]]:
-    return [(name, law.method) for name, law in change.items()]
+def _methods(change: EvaluationChange) -> list[tuple[str, str]]:
+    return [(name, distribution.method) for name, distribution in change.items()]
 
 
-def _title(change: Change) -> str:
+def _title(change: EvaluationChange) -> str:
     after, before = (called(name, 60) for name in change.names)
     return f"Did it get worse from {before} to {after}?"
 
 
-def _told_apart(change: Change, texts: Sequence[Sequence[str]]) -> list[str]:
+def _told_apart(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
     """What holds of after and of before; what holds of one alone says of which."""
     return told_apart([called(name) for name in change.names], texts)
 
@@ -89,41 +89,47 @@ def _threshold(evaluation: Evaluation) -> str:
     return "decisions were given" if threshold is None else f"{threshold:.6g}"
 
 
-def _difference(change: Change, metric: str) -> Difference:
-    law, both = change[metric], (change.after, change.before)
-    after, before = (one.labelled_only[metric] for one in both)
-    entry = law_entry(law, change.confidence_level, change.scope, after - before)
-    chances = {"fell": finite(change.fell(metric)), "rose": finite(change.rose(metric))}
-    caption = f"fell: {chance_text(change.fell(metric))}, rose: {chance_text(change.rose(metric))}"
+def _difference(change: EvaluationChange, metric: str) -> Difference:
+    distribution, both = change[metric], (change.after, change.before)
+    after, before = (one.labeled_only[metric] for one in both)
+    entry = law_entry(distribution, change.confidence_level, change.scope, after - before)
+    chances = {
+        "fell": finite(change.probability_decreased(metric)),
+        "rose": finite(change.probability_increased(metric)),
+    }
+    fell, rose = (
+        chance_text(chance(metric)) for chance in (change.probability_decreased, change.probability_increased)
+    )
+    caption = f"fell: {fell}, rose: {rose}"
     means = {name: finite(one[metric].mean()) for name, one in zip(("after", "before"), both, strict=True)}
     if entry["mean"] is not None:
         entry["mean"] = amount(entry["mean"])
     return Difference(metric, change.sentence(metric), caption, entry | {"metric": metric, **means, **chances})
 
 
-def _tile(change: Change, one: Difference) -> tuple[str, str, str]:
+def _tile(change: EvaluationChange, one: Difference) -> tuple[str, str, str]:
     mean, low, high = (one.entry[key] for key in ("mean", "low", "high"))
     level = level_text(change.confidence_level)
     note = f"change {shown(mean, low, high)} ({level}: {interval_shown(low, high)})"
-    return f"P({called(one.name, 40)} fell)", chance_text(change.fell(one.name)), note
+    return f"P({called(one.name, 40)} fell)", chance_text(change.probability_decreased(one.name)), note
 
 
-def _tables(change: Change, differences: Sequence[Difference]) -> list[Table]:
+def _tables(change: EvaluationChange, differences: Sequence[Difference]) -> list[Table]:
     level = level_text(change.confidence_level)
     after, before = change.names
-    keys = ("metric", "before", "after", "mean", "low", "high", "fell", "rose", "labelled_only", "method")
+    keys = ("metric", "before", "after", "mean", "low", "high", "fell", "rose", "labeled_only", "method")
     moved = Table(
         "changes",
         "What moved",
-        ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labelled only", "method"],
+        ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labeled only", "method"],
         [
             [
                 one["metric"],
                 shown(one["mean"], one["low"], one["high"]),
                 interval_shown(one["low"], one["high"]),
-                chance_text(change.fell(one["metric"])),
-                chance_text(change.rose(one["metric"])),
-                shown(one["labelled_only"]),
+                chance_text(change.probability_decreased(one["metric"])),
+                chance_text(change.probability_increased(one["metric"])),
+                shown(one["labeled_only"]),
                 one["method"],
             ]
             for one in (difference.entry for difference in differences)
@@ -141,7 +147,7 @@ def _tables(change: Change, differences: Sequence[Difference]) -> list[Table]:
     ]
 
 
-def _estimate(change: Change, evaluation: Evaluation, metric: str) -> list[str]:
+def _estimate(change: EvaluationChange, evaluation: Evaluation, metric: str) -> list[str]:
     low, high = map(finite, evaluation[metric].interval(change.confidence_level))
     return [shown(finite(evaluation[metric].mean()), low, high), interval_shown(low, high)]
 
@@ -153,20 +159,20 @@ def _rows(both: Sequence[Evaluation]) -> list[list[str]]:
         ["number", *(f"{one['rows']:,}" for one in counts)],
         ["labels missing", *(percent(one["missing"] / one["rows"]) for one in counts)],
         [
-            "positive among labelled",
-            *(percent(one["positive"] / one["labelled"]) if one["labelled"] else "no labels" for one in counts),
+            "positive among labeled",
+            *(percent(one["positive"] / one["labeled"]) if one["labeled"] else "no labels" for one in counts),
         ],
     ]
 
 
-def _reproduce(change: Change, about: About) -> dict[str, Any]:
+def _reproduce(change: EvaluationChange, about: About) -> dict[str, Any]:
     own = "" if change.confidence_level == change.after.confidence_level else f"{change.confidence_level!r}"
     level = f", confidence_level={own}" if own else ""
     groups = change.of_groups
     if groups is not None:
-        notes, call = table_call("evaluate_by", groups.arguments)
+        notes, call = code_of_call("evaluate_by", groups.arguments)
         arguments = dict(groups.arguments)
-        code = [*notes, f"result = {call}", f"change = result.change({groups.after}, {groups.before}{level})"]
+        code = [*notes, f"result = {call}", f"change = result.compare({groups.after}, {groups.before}{level})"]
     else:
         code, arguments = [], dict(change.before.arguments) | dict(change.after.arguments)
         for name, one in (("after", change.after), ("before", change.before)):
@@ -176,13 +182,13 @@ def _reproduce(change: Change, about: About) -> dict[str, Any]:
             code += [*(f"{note}, of {whose}" for note in notes[:1]), *notes[1:]]
             code.append(f"{name} = {call}")
         named = "" if change.names == ("after", "before") else f", names={change.names!r}"
-        code.append(f"change = dm.change(after, before{named}{level})")
-    methods = {law.method for law in change.values()}
+        code.append(f"change = dm.compare_evaluations(after, before{named}{level})")
+    methods = {distribution.method for distribution in change.values()}
     code = ["import darkmetrics as dm", "", *code, f'change.report("report.html"{about.said})']
     return reproduction(code, arguments, methods, about.source)
 
 
-def _audit(change: Change, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
+def _audit(change: EvaluationChange, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
     if about.audit is None:
         return None
     sets = [

@@ -79,7 +79,7 @@ def area(x: FloatArray, low: FloatArray, high: FloatArray) -> str:
 
 
 def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """The law of one metric: density or bars, interval, mean, labelled-only value, bounds and target."""
+    """The law of one metric: density or bars, interval, mean, labeled-only value, bounds and target."""
     x, y = (np.array(entry["shape"][axis]) for axis in ("x", "y"))
     if x.size == 0:
         return None
@@ -104,7 +104,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
         else [],
         "span": {"x": across.at(low), "width": _short(max(1.0, across.at(high) - across.at(low)))},
         "mean": across.at(mean),
-        "labelled_only": _place(across, entry["labelled_only"]),
+        "labeled_only": _place(across, entry["labeled_only"]),
         "target": _place(across, target),
         "bounds": [_bound(across, bound, side) for side, bound in zip((-1, 1), bounds, strict=True)],
     }
@@ -114,7 +114,7 @@ def law_scale(entry: dict[str, Any]) -> Scale:
     """The axis under the law of one metric."""
     x = entry["shape"]["x"]
     target = entry["target"]["value"] if entry["target"] else None
-    drawn = (x[0], x[-1], entry["low"], entry["high"], entry["labelled_only"], target)
+    drawn = (x[0], x[-1], entry["low"], entry["high"], entry["labeled_only"], target)
     shown = [value for value in drawn if value is not None]
     ends = [*shown, *(entry[end] for end in ("lowest_possible", "highest_possible") if entry[end] is not None)]
     return Scale(ends if max(shown) - min(shown) >= _LEAST_SHARE * (max(ends) - min(ends)) else shown, LEFT, RIGHT)
@@ -131,7 +131,7 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
     known = np.concatenate([series["low"], series["high"], series["mean"]])
     if not np.isfinite(known).any():
         return None
-    wanted = [known, *(series[name] for name in ("labelled_only",) if name in series), _array([target])]
+    wanted = [known, *(series[name] for name in ("labeled_only",) if name in series), _array([target])]
     heights = np.concatenate(wanted)
     across, up = Scale(_array(x).tolist(), LEFT, RIGHT), Scale(heights[np.isfinite(heights)].tolist(), BOTTOM, TOP)
     places = across(_array(x))
@@ -140,7 +140,7 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
         "y_ticks": up.ticks(4),
         "interval": area(places, up(series["low"]), up(series["high"])),
         "mean": line(places, up(series["mean"])),
-        "labelled_only": line(places, up(series["labelled_only"])) if "labelled_only" in series else "",
+        "labeled_only": line(places, up(series["labeled_only"])) if "labeled_only" in series else "",
         "bounds": "",
         "target": _place(up, target),
     }
@@ -154,7 +154,7 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
 def period_chart(
     x: FloatArray, names: Sequence[str], column: Column, new: BoolArray, target: float | None
 ) -> dict[str, Any] | None:
-    """A metric from period to period: intervals, means, labelled-only values, and the share of missing labels below.
+    """A metric from period to period: intervals, means, labeled-only values, and the share of missing labels below.
 
     `x` are the places of the periods, one apart where none is missing between them; `new` says which have a new alert.
     """
@@ -163,7 +163,7 @@ def period_chart(
     low, high = np.where(none, column.lowest, column.low), np.where(none, column.highest, column.high)
     # Groups with few labels may have intervals that leave no room for others.
     sure = ~column.small if not column.small.all() else column.small
-    shown = np.concatenate([low[sure], high[sure], column.mean, column.labelled_only, _array([target])])
+    shown = np.concatenate([low[sure], high[sure], column.mean, column.labeled_only, _array([target])])
     if not np.isfinite(low).any():
         return None
     up = Scale(shown[np.isfinite(shown)].tolist(), _FOOT, TOP)
@@ -178,10 +178,10 @@ def period_chart(
     ]
     bars += [_bar(place, width, top, BOTTOM, "absent") for place, top in zip(places, missing, strict=True)]
     apart = np.flatnonzero(np.diff(x) > 1.0) + 1
-    means, only = np.clip(up(column.mean), TOP, _FOOT), np.clip(up(column.labelled_only), TOP, _FOOT)
+    means, only = np.clip(up(column.mean), TOP, _FOOT), np.clip(up(column.labeled_only), TOP, _FOOT)
     kinds = np.where(new, "new", np.where(column.alert, "alert", np.where(column.small, "few", "mean")))
     few = x.size <= _CROWD  # of more, alerts alone are marked
-    marks = [_mark("labelled", *at) for at in zip(places, only, strict=True) if few and np.isfinite(at[1])]
+    marks = [_mark("labeled", *at) for at in zip(places, only, strict=True) if few and np.isfinite(at[1])]
     marks += [
         _mark(str(kind), place, y)
         for kind, place, y in zip(kinds, places, means, strict=True)
@@ -214,7 +214,7 @@ def span_chart(scale: Scale, column: Column, place: int, target: float | None, *
     if not np.isfinite(left + right):
         return None
     kind = "new" if new else "alert" if column.alert[place] else "few" if column.small[place] else "mean"
-    marks = [("labelled", column.labelled_only[place]), (kind, column.mean[place])]
+    marks = [("labeled", column.labeled_only[place]), (kind, column.mean[place])]
     return {
         "kind": "few" if column.small[place] else "interval",
         "x": _short(left),
@@ -236,13 +236,13 @@ def rate_chart(rates: dict[str, Any], current: float, *, diagonal: bool = False)
         return None
     across, up = unit_scale(), Scale([0.0, 1.0], BOTTOM, TOP)
     here = np.flatnonzero((series["thresholds"] == current) & np.isfinite(x + mean))
-    seen = np.isfinite(series["labelled_only_x"])
+    seen = np.isfinite(series["labeled_only_x"])
     return {
         "x_ticks": across.ticks(),
         "y_ticks": up.ticks(4),
         "interval": area(across(x), *(up(np.clip(series[end], 0.0, 1.0)) for end in ("low", "high"))),
         "mean": line(across(x), up(mean)),
-        "labelled_only": line(across(series["labelled_only_x"][seen]), up(series["labelled_only"][seen])),
+        "labeled_only": line(across(series["labeled_only_x"][seen]), up(series["labeled_only"][seen])),
         "bounds": "",
         "target": None,
         "diagonal": line(across([0.0, 1.0]), up([0.0, 1.0])) if diagonal else "",

@@ -5,19 +5,21 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.curves import RateCurve, ThresholdCurves
+from darkmetrics.curves import threshold_curves as curves_of
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.methods import Gaussian
 from darkmetrics.metrics import ConfusionMetric, Metric, RankMetric, metrics_from, roc_auc
 from darkmetrics.tables import finite, level_text
-from darkmetrics.threshold_curves import Curves, RateCurve
-from darkmetrics.threshold_curves import curves as curves_of
 
 # Positions of the threshold slider, besides the threshold of the evaluation.
 THRESHOLDS = 100
 
 
-def curve_numbers(evaluation: Evaluation, charted: Mapping[str, Metric], ready: Curves | None) -> dict[str, Any]:
+def curve_numbers(
+    evaluation: Evaluation, charted: Mapping[str, Metric], ready: ThresholdCurves | None
+) -> dict[str, Any]:
     """The metrics of the confusion matrix at every threshold of a grid, and the rates against each other."""
     if evaluation.data.threshold is None:
         return {"absent": "Decisions were given with y_pred, not made by a threshold, so there is no other to try."}
@@ -54,7 +56,7 @@ def curve_numbers(evaluation: Evaluation, charted: Mapping[str, Metric], ready: 
                 "mean": _column(band.mean),
                 "low": _column(band.intervals[level][0]),
                 "high": _column(band.intervals[level][1]),
-                "labelled_only": _column(band.labelled_only),
+                "labeled_only": _column(band.labeled_only),
                 "lowest_possible": _column(band.lowest_possible),
                 "highest_possible": _column(band.highest_possible),
             }
@@ -71,26 +73,26 @@ def area_under_roc(evaluation: Evaluation) -> dict[str, Any] | None:
     ]
     if halves:
         name, metric = min(halves, key=lambda both: both[1].scale)  # ROC-AUC itself where it is there
-        distribution, labelled_only = evaluation[name], evaluation.labelled_only[name]
+        distribution, labeled_only = evaluation[name], evaluation.labeled_only[name]
     else:
         metric = roc_auc()
         try:
             functional = metric.bind(evaluation.data, np.nan)
             rng = np.random.default_rng(0)  # draws equal those of an evaluation of ROC-AUC without a seed
-            distribution = next(evaluation.method.distributions([functional], evaluation.nodes, rng=rng))
+            distribution = next(evaluation.method.distributions([functional], evaluation.posterior, rng=rng))
         except MethodError:
             return None
-        labelled_only = metric.value(evaluation.data) if evaluation.data.n_labelled else np.nan
-    values = (distribution.mean(), *distribution.interval(evaluation.confidence_level), labelled_only)
+        labeled_only = metric.value(evaluation.data) if evaluation.data.n_labeled else np.nan
+    values = (distribution.mean(), *distribution.interval(evaluation.confidence_level), labeled_only)
     return {
         key: finite((value - metric.shift) / metric.scale)
-        for key, value in zip(("mean", "low", "high", "labelled_only"), values, strict=True)
+        for key, value in zip(("mean", "low", "high", "labeled_only"), values, strict=True)
     }
 
 
 def check_curves(evaluation: Evaluation, curves: Any) -> None:
     """What the page says about curves is true only of those of this evaluation, at its confidence level."""
-    if not isinstance(curves, Curves):
+    if not isinstance(curves, ThresholdCurves):
         raise InputError(f"curves: expected what curves(...) returns, got {type(curves).__name__}.")
     if curves.evaluation is not evaluation.rows:
         raise InputError("curves: they were made from another evaluation. Make them from this one.")
@@ -117,8 +119,8 @@ def _rates(make: Callable[[], RateCurve], method: str, level: float) -> dict[str
         "mean": _column(rates.y.mean),
         "low": _column(low),
         "high": _column(high),
-        "labelled_only_x": _column(rates.x.labelled_only),
-        "labelled_only": _column(rates.y.labelled_only),
+        "labeled_only_x": _column(rates.x.labeled_only),
+        "labeled_only": _column(rates.y.labeled_only),
     }
 
 
@@ -126,7 +128,7 @@ def _column(values: Any) -> list[float | None]:
     return [finite(value) for value in np.asarray(values, dtype=np.float64)]
 
 
-def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> Curves:
+def _make_curves(evaluation: Evaluation, metrics: list[Metric]) -> ThresholdCurves:
     """Return the curves of a report, by the method of the evaluation if that is the Gaussian."""
     method = "gaussian" if isinstance(evaluation.method, Gaussian) else "auto"
     levels = (evaluation.confidence_level,)

@@ -18,7 +18,7 @@ def shape(distribution: MetricDistribution) -> dict[str, Any]:
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.report.density import shape
-    >>> recall = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])["recall"]
+    >>> recall = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))["recall"]
     >>> shape(recall)
     {'kind': 'bars', 'x': [0.5, 0.6666666666666666], 'y': [0.4, 0.6], 'up_to': [0.4, 1.0]}
     """

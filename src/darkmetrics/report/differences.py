@@ -65,12 +65,12 @@ class About(NamedTuple):
         return cls(title, source_facts(source), day, audit, said + ("" if date is None else f", date={day!r}"))
 
 
-def law_entry(law: MetricDistribution, level: float, scope: str, labelled_only: float) -> dict[str, Any]:
+def law_entry(distribution: MetricDistribution, level: float, scope: str, labeled_only: float) -> dict[str, Any]:
     """The numbers of a law of differences and its shape; zero is marked as a target is in other pictures."""
-    entry = law.to_dict(level)
+    entry = distribution.to_dict(level)
     if scope == "population":  # what missing labels can do at worst says nothing of other rows
         entry |= {"lowest_possible": None, "highest_possible": None}
-    return entry | {"shape": shape(law), "labelled_only": finite(labelled_only), "target": {"value": 0.0}}
+    return entry | {"shape": shape(distribution), "labeled_only": finite(labeled_only), "target": {"value": 0.0}}
 
 
 def saved(records: Sequence[Mapping[str, Any]]) -> str:

@@ -46,7 +46,7 @@ def links(summary: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _metrics(summary: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    columns = ["mean", "low", "high", "labelled_only", "lowest_possible", "highest_possible", "std", "method"]
+    columns = ["mean", "low", "high", "labeled_only", "lowest_possible", "highest_possible", "std", "method"]
     header = ["metric", *columns, "sensitivity_low", "sensitivity_high", "target", "target_probability", "verdict"]
     rows = []
     for name, entry in summary["metrics"].items():

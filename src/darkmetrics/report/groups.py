@@ -12,20 +12,20 @@ import numpy as np
 from darkmetrics._text import called, counted, visible
 from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.exceptions import InputError
-from darkmetrics.monitoring import Alert, GroupedEvaluation, GroupSummary
-from darkmetrics.monitoring.alerts import probability_text, side_of
+from darkmetrics.monitoring import Alert, Alerts, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import Key, group_text, key_text
-from darkmetrics.monitoring.periods import period_name
+from darkmetrics.monitoring.periods import time_name
 from darkmetrics.monitoring.run import PHRASES
+from darkmetrics.monitoring.wording import probability_text, records_of, target_text
 from darkmetrics.plotting.over_time import places_of
-from darkmetrics.plotting.summaries import Column, column_of
+from darkmetrics.plotting.summaries import Column, column_of, view_of
 from darkmetrics.report import sentences
 from darkmetrics.report.charts import Scale, period_chart, period_places, span_chart
 from darkmetrics.report.exports import link
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.page import code_shown
 from darkmetrics.report.render import ReportPage, filled, write_or_show
-from darkmetrics.report.reproduce import as_argument, audit_facts, date_of, reproduction, source_facts, table_call
+from darkmetrics.report.reproduce import as_argument, audit_facts, code_of_call, date_of, reproduction, source_facts
 from darkmetrics.tables import finite, level_text
 
 # Groups of the table, pictures, and warnings in full: a page of more is not looked at.
@@ -36,15 +36,15 @@ _NAMED, _TILES = 5, 4
 
 
 def write_groups_report(
-    result: GroupedEvaluation, path: PathLike | None = None, **about: Unpack[PageSettings]
+    result: GroupedEvaluation | Alerts, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
     """Writes the page of segments and periods. See `GroupedEvaluation.report`."""
-    title = about.get("title") or _title(result)
+    title = about.get("title") or _title(result._view)
     return write_or_show(path, title, lambda: groups_page(result, **about))
 
 
 def groups_page(
-    result: GroupedEvaluation,
+    result: GroupedEvaluation | Alerts,
     *,
     title: str | None = None,
     source: str | Mapping[str, Any] | None = None,
@@ -53,26 +53,28 @@ def groups_page(
 ) -> str:
     """The page as text."""
     source_facts(audit, "audit")  # before the work
+    view = view_of("result", result)
+    result = view.grouped
     date = date_of(result.evaluated_on if date is None else date)
-    counts, *words = result.words()
-    in_brackets, *notes = result.notes(remarks=False)
+    counts, *words = view._words()
+    in_brackets, *notes = view._notes(remarks=False)
     said, full = _warnings(result)
-    drawn = _drawn(result)
-    time = period_name(result.names, result.period, result.groups)
-    pictures = [] if time is None else _pictures(result, time, drawn)
-    spans = _spans(result, drawn[0]) if time is None else []
-    header = [*result.table(most=0)[0][:-1], "state"]
+    drawn = _drawn(view)
+    time = time_name(result.names, result.time, result.groups)
+    pictures = [] if time is None else _pictures(view, time, drawn)
+    spans = _spans(view, drawn[0]) if time is None else []
+    header, *rows = _table(view)
     about = {"title": title, "date": date, "audit": audit}
-    reproduce = _reproduce(result, "".join(as_argument(name, value) for name, value in about.items()), source)
+    reproduce = _reproduce(view, "".join(as_argument(name, value) for name, value in about.items()), source)
     context = {
-        "title": _title(result) if title is None else str(title),
+        "title": _title(view) if title is None else str(title),
         "warnings": said,
         "counts_sentence": counts,
         "facts": _facts(result, date),
-        "targets": [_target(result, name) for name in result.targets],
-        "tiles": _tiles(result),
+        "targets": [_target(view, name) for name in view.targets],
+        "tiles": _tiles(view),
         "source": source_facts(source),
-        "csv": _csv(result),
+        "csv": _csv(view),
         "audit": audit_facts(result.total.data, audit, reproduce["versions"]),
         "reproduce": reproduce,
         "data": {
@@ -82,18 +84,18 @@ def groups_page(
         "code": code_shown(reproduce["code"]),
         "level": level_text(result.confidence_level),
         "words": words,
-        "alerts": [_alert_row(alert) for alert in _newest_first(result.alerts)],
-        "compared": result.gone is not None,
+        "alerts": [_alert_row(alert) for alert in _newest_first(view)],
+        "compared": view.gone is not None,
         "periods": pictures[:_PICTURES],
         "not_drawn": max(0, len(pictures) - _PICTURES),
         "compared_words": _compared(result, time, drawn),
         "scope": result.total.scope,
-        "has_target": bool(result.targets),
+        "has_target": bool(view.targets),
         "header": header,
-        "rows": _rows(result, header, spans),
+        "rows": _rows(view, header, rows, spans),
         "left_out": max(0, len(result) - _GROUPS),
         "spanned": drawn[0] if spans else None,
-        "total": _total(result),
+        "total": _total(view),
         "noted": full[:_WARNINGS],
         "not_noted": max(0, len(full) - _WARNINGS),
         "assumption": result.total.assumption,
@@ -105,9 +107,9 @@ def groups_page(
     return filled("groups.html.j2", context)
 
 
-def _title(result: GroupedEvaluation) -> str:
-    groups = counted(len(result), "group")
-    return f"Which of {groups} miss a target?" if result.targets else f"How good is this classifier in {groups}?"
+def _title(view: Alerts) -> str:
+    groups = counted(len(view.grouped), "group")
+    return f"Which of {groups} miss a target?" if view.targets else f"How good is this classifier in {groups}?"
 
 
 def _facts(result: GroupedEvaluation, date: str) -> dict[str, str]:
@@ -116,40 +118,42 @@ def _facts(result: GroupedEvaluation, date: str) -> dict[str, str]:
     return {"assumed": sentences.assumed(result.total), "threshold": decided, "date": date}
 
 
-def _target(result: GroupedEvaluation, name: str) -> dict[str, str]:
+def _target(view: Alerts, name: str) -> dict[str, str]:
     """A target and how many groups have an alert for it; that none has does not prove that it is met."""
-    alerts = [alert for alert in result.alerts if alert.metric == name]
-    new = f", {sum(alert.new for alert in alerts)} new" if alerts and result.gone is not None else ""
-    chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(result), 'group')}"
-    text = f"{called(name)} {side_of(result.metrics[name])} {result.targets[name]:g}"
-    return {"verdict": "FAIL" if alerts else "", "text": text, "chance": chance}
+    alerts = [alert for alert in view if alert.metric == name]
+    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.gone is not None else ""
+    chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(view.grouped), 'group')}"
+    return {"verdict": "FAIL" if alerts else "", "text": target_text(view, name), "chance": chance}
 
 
-def _tiles(result: GroupedEvaluation) -> list[dict[str, str]]:
+def _tiles(view: Alerts) -> list[dict[str, str]]:
     """The whole at a glance."""
+    result = view.grouped
     counts = result.total.data.counts()
-    new = f"{sum(alert.new for alert in result.alerts)} new" if result.gone is not None else ""
+    new = f"{sum(alert.new for alert in view)} new" if view.gone is not None else ""
     tiles = [("groups", f"{len(result):,}", f"by {', '.join(map(key_text, result.names))}")]
-    tiles += [("alerts", f"{len(result.alerts):,}", new)] if result.targets else []
+    tiles += [("alerts", f"{len(view):,}", new)] if view.targets else []
     missing = f"{counts['missing']:,} of {counts['rows']:,} rows"
     tiles += [("labels missing", percent(counts["missing"] / max(counts["rows"], 1)), missing)]
-    for name, law in islice(result.total.laws.items(), _TILES):
+    for name, distribution in islice(result.total.distributions.items(), _TILES):
         low, high = result.total.intervals[name]
         ends = interval_shown(finite(low), finite(high))
         level = level_text(result.confidence_level)
-        tiles.append((f"{name}, all rows", shown(finite(law.mean()), finite(low), finite(high)), f"{level}: {ends}"))
+        tiles.append(
+            (f"{name}, all rows", shown(finite(distribution.mean()), finite(low), finite(high)), f"{level}: {ends}")
+        )
     return [dict(zip(("name", "value", "note"), tile, strict=True)) for tile in tiles]
 
 
-def _csv(result: GroupedEvaluation) -> str:
+def _csv(view: Alerts) -> str:
     """A link that saves the numbers of all groups that the table has room for."""
-    records = result.records()[: _GROUPS * len(result.metrics)]
+    records = records_of(view)[: _GROUPS * len(view.grouped.metrics)]
     return link(list(records[0]), [list(record.values()) for record in records])
 
 
-def _drawn(result: GroupedEvaluation) -> list[str]:
+def _drawn(view: Alerts) -> list[str]:
     """The metrics that are drawn: those with a target, else the first one."""
-    return list(result.targets) or list(result.metrics)[:1]
+    return list(view.targets) or list(view.grouped.metrics)[:1]
 
 
 def _warnings(result: GroupedEvaluation) -> tuple[list[str], list[tuple[str, str]]]:
@@ -192,8 +196,9 @@ def _alert_row(alert: Alert) -> dict[str, Any]:
     }
 
 
-def _pictures(result: GroupedEvaluation, time: str, metrics: Sequence[str]) -> list[dict[str, Any]]:
+def _pictures(view: Alerts, time: str, metrics: Sequence[str]) -> list[dict[str, Any]]:
     """A picture per segment and metric, those with new alerts first, then those with any."""
+    result = view.grouped
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
     for key, group in result.groups.items():
@@ -202,11 +207,11 @@ def _pictures(result: GroupedEvaluation, time: str, metrics: Sequence[str]) -> l
     found = []
     for segment, groups in lines.items():
         x = places_of([group.key[place] for group in groups])
-        names = [key_text(group.key[place], result.every) for group in groups]
+        names = [key_text(group.key[place], result.period) for group in groups]
         for metric in metrics:
-            column = column_of(result, metric, groups)
-            new = _new(result, metric, [group.key for group in groups])
-            chart = period_chart(x, names, column, new, result.targets.get(metric))
+            column = column_of(view, metric, groups)
+            new = _new(view, metric, [group.key for group in groups])
+            chart = period_chart(x, names, column, new, view.targets.get(metric))
             words = ", ".join([metric, *map(key_text, segment)])
             rank = (not new.any(), not column.alert.any())
             picture = {"name": words, "chart": chart, "sentence": _in_words(metric, names, column)}
@@ -239,24 +244,32 @@ def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
     return text + (f" Alerts: {', '.join(alerts)}." if alerts else "")
 
 
-def _new(result: GroupedEvaluation, metric: str, keys: Sequence[Key]) -> Any:
+def _new(view: Alerts, metric: str, keys: Sequence[Key]) -> Any:
     """Which groups have an alert that an earlier result did not have; none without an earlier result."""
-    new = {alert.key for alert in result.alerts if alert.metric == metric and alert.new and result.gone is not None}
+    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.gone is not None}
     return np.array([key in new for key in keys], dtype=np.bool_)
 
 
-def _rows(result: GroupedEvaluation, header: Sequence[str], spans: Sequence[Any]) -> list[dict[str, Any]]:
+def _table(view: Alerts) -> list[list[str]]:
+    """Header and rows of the table, with the state of a group in the last column."""
+    header, rows = view._table(most=_GROUPS)
+    table = [[*row, mark] for mark, *row in (header, *rows)] if view.targets else [header, *rows]
+    return [[*table[0][:-1], "state"], *table[1:]]
+
+
+def _rows(
+    view: Alerts, header: Sequence[str], rows: Sequence[Sequence[str]], spans: Sequence[Any]
+) -> list[dict[str, Any]]:
     """The rows of the table, of which the first is that of all rows; `spans` has a picture for each, or is empty."""
-    _, rows = result.table(most=_GROUPS)
     last = len(header) - 1
     found = []
     for number, (name, *texts) in enumerate(rows):
         cells = [
             {
                 "column": header[i],
-                "text": text.removeprefix("alert, ") if i == last else text,
-                "words": i < len(result.names) or i == last,
-                "new": i == last and text == "new alert",
+                "text": text,
+                "words": i < len(view.grouped.names) or i == last,
+                "new": i == last and text == "new",
             }
             for i, text in enumerate(texts, 1)
         ]
@@ -264,14 +277,15 @@ def _rows(result: GroupedEvaluation, header: Sequence[str], spans: Sequence[Any]
     return found
 
 
-def _spans(result: GroupedEvaluation, metric: str) -> list[dict[str, Any] | None]:
+def _spans(view: Alerts, metric: str) -> list[dict[str, Any] | None]:
     """A small picture for each row of the table."""
-    groups = [result.task.of_all(result.total), *(result.groups[key] for key in result.keys_shown(_GROUPS))]
-    column = column_of(result, metric, groups)
-    new = _new(result, metric, [group.key for group in groups])
-    target = result.targets.get(metric)
+    result = view.grouped
+    groups = [result.task.of_all(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
+    column = column_of(view, metric, groups)
+    new = _new(view, metric, [group.key for group in groups])
+    target = view.targets.get(metric)
     sure = ~column.small if not column.small.all() else column.small
-    ends = np.concatenate([column.low[sure], column.high[sure], column.mean, column.labelled_only])
+    ends = np.concatenate([column.low[sure], column.high[sure], column.mean, column.labeled_only])
     known = [*ends[np.isfinite(ends)].tolist(), *([] if target is None else [target])]
     if not known:
         return []
@@ -279,16 +293,16 @@ def _spans(result: GroupedEvaluation, metric: str) -> list[dict[str, Any] | None
     return [span_chart(scale, column, i, target, new=bool(new[i])) for i in range(len(groups))]
 
 
-def _total(result: GroupedEvaluation) -> list[str]:
+def _total(view: Alerts) -> list[str]:
     """All rows together, a sentence per metric."""
-    numbers = result.total.to_dict()
+    numbers = view.grouped.total.to_dict()
     told = [
         sentences.headline(name, entry, numbers["counts"], numbers["scope"])
         for name, entry in numbers["metrics"].items()
     ]
-    missed = result.task.of_all(result.total).chance_missed
+    missed = view._total_missed
     goals = [
-        f"; the chance that it misses {result.targets[name]:g} is {probability_text(missed[name])}"
+        f"; the chance that it misses {view.targets[name]:g} is {probability_text(missed[name])}"
         if name in missed
         else ""
         for name in numbers["metrics"]
@@ -296,9 +310,14 @@ def _total(result: GroupedEvaluation) -> list[str]:
     return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]
 
 
-def _reproduce(result: GroupedEvaluation, about: str, source: Any) -> dict[str, Any]:
-    notes, call = table_call("evaluate_by", result.arguments)
-    code = ["import darkmetrics as dm", "", *notes, f"result = {call}", f'result.report("report.html"{about})']
+def _reproduce(view: Alerts, about: str, source: Any) -> dict[str, Any]:
+    result = view.grouped
+    notes, call = code_of_call("evaluate_by", result.arguments)
+    code = ["import darkmetrics as dm", "", *notes, f"result = {call}"]
+    if view.targets:
+        asked = ", ".join(f"{name}={text}" for name, text in view.arguments.items())
+        code.append(f"alerts = result.alerts({asked})")
+    code.append(f'{"alerts" if view.targets else "result"}.report("report.html"{about})')
     methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
     return reproduction(code, result.arguments, methods, source)
 
@@ -332,17 +351,17 @@ def _over_time(
     if len(told) < 2:
         return []
     after, before = told[-1], told[-2]
-    change = result.change(after, before)
-    names = " against ".join(key_text(key[place], result.every) for key in (after, before))
+    change = result.compare(after, before)
+    names = " against ".join(key_text(key[place], result.period) for key in (after, before))
     texts = [f"{names}: {change.sentence(name)}" for name in metrics]
     if 2 < len(told) <= _PERIODS:
-        texts += [result.trend(name, segment or None).words()[0] for name in metrics]
+        texts += [result.trend(name, segment or None)._words()[0] for name in metrics]
     return texts
 
 
 def _gaps(result: GroupedEvaluation, metrics: Sequence[str]) -> list[str]:
     """How far groups are apart."""
     try:
-        return [text for name in metrics for text in result.gap(name).words()]
+        return [text for name in metrics for text in result.disparity(name)._words()]
     except InputError:  # fewer than two groups have enough labels
         return []

@@ -41,14 +41,14 @@ def markdown(summary: Mapping[str, Any]) -> str:
             shown(entry["mean"], entry["low"], entry["high"]),
             interval_shown(entry["low"], entry["high"]),
             interval_shown(entry["sensitivity"]["low"], entry["sensitivity"]["high"]),
-            shown(entry["labelled_only"]),
+            shown(entry["labeled_only"]),
             *possible(entry),
             entry["method"],
         ]
         for name, entry in summary["metrics"].items()
     ]
     header = ["metric", "estimate", f"{level} interval", f"if odds {summary['odds']:g}x off"]
-    header += ["labelled only", *(["possible"] if on_rows else []), "method"]
+    header += ["labeled only", *(["possible"] if on_rows else []), "method"]
     lines += ["", *markdown_table(header, rows), "", plain(summary["scope_sentence"]), ""]
     lines += [*_confusion(summary, level), "## At other thresholds", ""]
     lines += [] if on_rows else ["These are for the rows, not for the population.", ""]

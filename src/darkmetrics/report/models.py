@@ -16,7 +16,7 @@ from darkmetrics.report import sentences
 from darkmetrics.report.differences import SCOPES, About, Difference, Table, differences_page, law_entry, saved
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.render import ReportPage, write_or_show
-from darkmetrics.report.reproduce import columns_hash, reproduction, settings, source_facts, table_call, to_bring
+from darkmetrics.report.reproduce import code_of_call, columns_hash, reproduction, source_facts
 from darkmetrics.tables import chance_text, finite, level_text
 
 # Models with a tile of their own, and models whose places fit side by side.
@@ -38,7 +38,7 @@ def comparison_page(found: Comparison, **told: Unpack[PageSettings]) -> str:
     differences = [_difference(found, metric, model) for metric in found.metrics for model in found.models[1:]]
     methods = {one.entry["method"] for one in differences}
     # Chances of places among several are drawn, unless all labelings were gone through.
-    if len(found.models) > 2 and any(found.best(metric).method != "exact" for metric in judged):
+    if len(found.models) > 2 and any(found.probability_best(metric).method != "exact" for metric in judged):
         methods.add("monte carlo")
     reproduce = _reproduce(found, about, methods)
     counts = found.rows.counts
@@ -47,7 +47,7 @@ def comparison_page(found: Comparison, **told: Unpack[PageSettings]) -> str:
     return differences_page(
         title=_title(found) if about.title is None else str(about.title),
         warnings=[warned.message for warned in found.warnings],
-        counts=found.words()[0],
+        counts=found._words()[0],
         facts={
             "assumed": _assumption(found).partition("\n")[0].removeprefix("Assumed: "),
             "intervals for": SCOPES[found.scope],
@@ -90,7 +90,7 @@ def _tiles(found: Comparison, judged: Sequence[str]) -> list[tuple[str, str, str
     if not judged:
         return []
     metric = judged[0]
-    best, what = found.best(metric), f"chance to be best in {called(metric, 40)}"
+    best, what = found.probability_best(metric), f"chance to be best in {called(metric, 40)}"
     chances, tie = dict(best.chances), best.tie
     # Those that are likeliest to be best, where there is no room for all.
     likeliest = sorted(chances, key=lambda model: -np.nan_to_num(chances[model]))[:_TILES]
@@ -102,18 +102,18 @@ def _words(found: Comparison, judged: Sequence[str]) -> list[str]:
     if len(found.models) == 2:
         return [found.sentence(metric) for metric in found.metrics]
     if judged:
-        return [*(str(found.best(metric)) for metric in judged), *found.few_labels()]
+        return [*(str(found.probability_best(metric)) for metric in judged), *found.few_labels()]
     return [found.sentence(next(iter(found.metrics)), model, found.models[0]) for model in found.models[1:]]
 
 
 def _difference(found: Comparison, metric: str, model: str) -> Difference:
     """A model against the first one."""
     first = found.models[0]
-    law = found.difference(metric, model, first)
-    only = found[model].labelled_only[metric] - found[first].labelled_only[metric]
-    entry = law_entry(law, found.confidence_level, found.scope, only)
+    distribution = found.difference(metric, model, first)
+    only = found[model].labeled_only[metric] - found[first].labeled_only[metric]
+    entry = law_entry(distribution, found.confidence_level, found.scope, only)
     directed = found.metrics[metric].better != "neither"
-    better = finite(found.better(metric, model, first)) if directed else None
+    better = finite(found.probability_better(metric, model, first)) if directed else None
     caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
     if directed:
         left_open = range_text(np.nan if better is None else better, found.better_range(metric, model, first))
@@ -130,18 +130,18 @@ def _chance(chance: float | None) -> str:
 def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]:
     interval = f"{level_text(found.confidence_level)} interval"
     records = [_model(found, metric, model) for metric in found.metrics for model in found.models]
-    labels = bool(found.rows.counts["labelled"])
+    labels = bool(found.rows.counts["labeled"])
     models = Table(
         "models",
         "The models",
-        ["metric", "model", "estimate", interval, "labelled only", "best"],
+        ["metric", "model", "estimate", interval, "labeled only", "best"],
         [
             [
                 one["metric"],
                 one["model"],
                 shown(one["mean"], one["low"], one["high"]),
                 interval_shown(one["low"], one["high"]),
-                shown(one["labelled_only"]) if labels else "no labels",
+                shown(one["labeled_only"]) if labels else "no labels",
                 _chance(one["best"]) if one["directed"] else "",
             ]
             for one in records
@@ -150,11 +150,11 @@ def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]
         note="Best: the chance to be better than every other model. A tie is not better.",
         csv=saved([{key: value for key, value in one.items() if key != "directed"} for one in records]),
     )
-    keys = ("metric", "model", "other", "mean", "low", "high", "better", "labelled_only", "method")
+    keys = ("metric", "model", "other", "mean", "low", "high", "better", "labeled_only", "method")
     against = Table(
         "differences",
         f"Against {called(found.models[0], 60)}",
-        ["metric", "model", "difference", interval, "better", "labelled only", "method"],
+        ["metric", "model", "difference", interval, "better", "labeled only", "method"],
         [
             [
                 one["metric"],
@@ -162,7 +162,7 @@ def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]
                 shown(one["mean"], one["low"], one["high"]),
                 interval_shown(one["low"], one["high"]),
                 _chance(one["better"]) if one["directed"] else "",
-                shown(one["labelled_only"]) if labels else "no labels",
+                shown(one["labeled_only"]) if labels else "no labels",
                 one["method"],
             ]
             for one in (difference.entry for difference in differences)
@@ -178,36 +178,31 @@ def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]
 def _model(found: Comparison, metric: str, model: str) -> dict[str, Any]:
     evaluation = found[model]
     low, high = evaluation.intervals[metric]
-    law: MetricDistribution = evaluation[metric]
+    distribution: MetricDistribution = evaluation[metric]
     directed = found.metrics[metric].better != "neither"
-    numbers = {"mean": law.mean(), "low": low, "high": high, "labelled_only": evaluation.labelled_only[metric]}
+    numbers = {"mean": distribution.mean(), "low": low, "high": high, "labeled_only": evaluation.labeled_only[metric]}
     record = {"metric": metric, "model": model, "directed": directed, **{k: finite(v) for k, v in numbers.items()}}
-    return record | {"best": finite(found.best(metric)[model]) if directed else None}
+    return record | {"best": finite(found.probability_best(metric)[model]) if directed else None}
 
 
 def _places(found: Comparison, judged: Sequence[str]) -> list[Table]:
     """The chance of every place in the first metric, of three models or more."""
     if not judged or not 2 < len(found.models) <= _PLACES:
         return []
-    header, rows = found.ranks(judged[0]).table()
+    header, rows = found.rank_probabilities(judged[0])._table()
     note = "The chance of each place; models that tie share the better one."
     heading = f"Places in {called(judged[0], 60)}"
     return [Table("places", heading, ["model", *header[1:2], *(f"place {at}" for at in header[2:])], rows, note=note)]
 
 
 def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
-    words = [*filter(None, _assumption(found).split("\n")), *found.notes()]
+    words = [*filter(None, _assumption(found).split("\n")), *found._notes()]
     ways = sentences.methods(((one.entry["metric"], one.entry["method"]) for one in differences), found.scope)
     return words + [f"Differences in {way}" for way in ways]
 
 
 def _reproduce(found: Comparison, about: About, methods: set[str]) -> dict[str, Any]:
-    arguments = dict(found.arguments)
-    if "frame" in arguments:
-        notes, call = table_call("compare_frame", arguments)
-    else:
-        data = [arguments.pop("y_true", "y_true"), arguments.pop("scores", "scores")]
-        notes, call = to_bring(data, arguments), f"dm.compare({', '.join(data)}{settings(arguments)})"
+    notes, call = code_of_call("compare", found.arguments)
     code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{about.said})']
     return reproduction(code, found.arguments, methods, about.source)
 
@@ -228,7 +223,9 @@ def rows_hash(rows: SharedRows) -> str:
     >>> import darkmetrics as dm
     >>> from darkmetrics.report.models import rows_hash
     >>> def of(labels, a, b):
-    ...     return rows_hash(dm.compare(labels, {"a": a, "b": b}, label_model="half", metrics="accuracy").rows)
+    ...     return rows_hash(
+    ...         dm.compare(labels, {"a": a, "b": b}, missingness=dm.missing.Fixed(0.5), metrics="accuracy").rows
+    ...     )
     >>> first = of([1, 0, None], [0.9, 0.2, 0.7], [0.8, 0.3, 0.1])
     >>> first == of([None, 1, 0], [0.7, 0.9, 0.2], [0.1, 0.8, 0.3]), first == of([1, 0, None], [0.9] * 3, [0.8] * 3)
     (True, False)
@@ -241,4 +238,4 @@ def rows_hash(rows: SharedRows) -> str:
         counts = np.zeros(len(kinds), dtype=np.int64)
         np.add.at(counts, number.reshape(-1), getattr(rows, name).astype(np.int64))
         columns[name] = counts
-    return columns_hash(f"{rows.names!r} {rows.thresholds!r} {rows.buckets!r}\n", columns)
+    return columns_hash(f"{rows.names!r} {rows.thresholds!r} {rows.score_bins!r}\n", columns)

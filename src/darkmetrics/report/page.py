@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._text import visible
+from darkmetrics.curves.bands import nearest
 from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, law_scale, rate_chart, unit_scale
 from darkmetrics.report.exports import links
 from darkmetrics.report.head import confusion_shown, head, tiles
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.summarize import MOST_CURVES
 from darkmetrics.tables import level_text
-from darkmetrics.threshold_curves.bands import nearest
 
 _DIGITS = range(3, 18)
 # What pictures of laws show, by scope.
@@ -143,7 +143,7 @@ def _headline_row(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         "estimate": shown(entry["mean"], low, high),
         "interval": interval_shown(low, high),
         "moved": interval_shown(entry["sensitivity"]["low"], entry["sensitivity"]["high"]),
-        "labelled_only": shown(entry["labelled_only"]),
+        "labeled_only": shown(entry["labeled_only"]),
         "bounds": bounds if entry["bounds_sharp"] else f"({bounds})",
         "target": entry["target"],
         "chance": percent(entry["target"]["probability"]) if entry["target"] else "",
@@ -163,7 +163,7 @@ def _threshold_slider(summary: Mapping[str, Any]) -> dict[str, Any] | None:
     notes = [f"{percent(share)} of the rows are decided positive." for share in curves["flagged"]]
     rows = []
     for name, band in curves["metrics"].items():
-        columns = [*_estimate_columns(band), [shown(value) for value in band["labelled_only"]]]
+        columns = [*_estimate_columns(band), [shown(value) for value in band["labeled_only"]]]
         rows.append({"name": name, "chart": band_chart(thresholds, band, _target(summary, name)), "columns": columns})
     fixed = [name for name in summary["metrics"] if name not in curves["metrics"]]
     about = {"fixed": fixed, "method": curves["method"]}

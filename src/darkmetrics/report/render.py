@@ -31,7 +31,9 @@ class ReportPage:
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> page = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6]).report(title="Four rows")
+    >>> page = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6])).report(
+    ...     title="Four rows"
+    ... )
     >>> page
     <ReportPage 'Four rows': a notebook shows it, report("report.html") writes it>
     >>> page.html[:15]
@@ -69,10 +71,12 @@ def render(summary: object, format: str = "html") -> str:  # noqa: A002
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="recall")
+    >>> result = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), metrics="recall"
+    ... )
     >>> summary = dm.report.summarize(result, title="Four rows")
     >>> dm.report.render(summary, "markdown").splitlines()[:3]
-    ['# Four rows', '', '4 rows: 3 labelled, 1 missing (25.0%)']
+    ['# Four rows', '', '4 rows: 3 labeled, 1 missing (25.0%)']
     """
     views: dict[str, Callable[[Mapping[str, Any]], str]] = {"html": _html, "markdown": markdown, "json": _json}
     if format not in views:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from darkmetrics.call_as_code import as_code
+from darkmetrics.call_as_code import as_code, names_in
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -78,7 +78,7 @@ def data_hash(data: EvaluationSet) -> str:
     columns = {name: array for name, array in data.cells.arrays().items() if array is not None}
     if data.groups is not None:
         columns["groups"] = data.groups
-    return columns_hash(f"{data.threshold!r} {data.buckets!r}\n", columns)
+    return columns_hash(f"{data.threshold!r} {data.score_bins!r}\n", columns)
 
 
 def columns_hash(head: str, columns: Mapping[str, Any]) -> str:
@@ -102,39 +102,29 @@ def call_of(evaluation: Evaluation) -> tuple[list[str], str]:
     """Comments on what the reader has to bring along, and the call that evaluates again."""
     arguments = dict(evaluation.arguments)
     if evaluation.groups:
-        notes, call = table_call("evaluate_by", arguments)
+        notes, call = code_of_call("evaluate_by", arguments)
         return notes, f"{call}.total"
-    if "frame" in arguments:
-        return table_call("evaluate_frame", arguments)
-    data = [arguments.pop("y_true", "y_true")]
+    if "y_score" in arguments:
+        return code_of_call("evaluate", arguments)
     # Without scores the rows came as an evaluation set.
-    data = [*data, arguments.pop("y_score")] if "y_score" in arguments else ["data"]
-    notes = to_bring(data, arguments)
-    if data == ["data"]:
-        threshold = evaluation.data.threshold
-        decided = "y_pred=..." if threshold is None else f"threshold={threshold!r}"
-        notes.append(f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)")
-    return notes, f"dm.evaluate({', '.join(data)}{settings(arguments)})"
+    notes, call = code_of_call("evaluate", arguments | {"y_true": "data"})
+    threshold = evaluation.data.threshold
+    decided = "y_pred=..." if threshold is None else f"threshold={threshold!r}"
+    return [*notes, f"# data = dm.EvaluationSet(y_true, y_score, {decided}, ...)"], call
 
 
-def table_call(function: str, given: Mapping[str, str]) -> tuple[list[str], str]:
-    """Comments on what the reader has to bring along, and the call of a function that takes a table."""
-    arguments = dict(given)
-    frame = arguments.pop("frame", "frame")
-    # A table in files is named in the call itself.
-    return to_bring([frame], arguments), f"dm.{function}({frame}{settings(arguments)})"
+# Arguments that calls have without their names.
+_ROWS = ("y_true", "y_score", "scores")
 
 
-def to_bring(data: Collection[str], arguments: Mapping[str, str]) -> list[str]:
-    """A comment that names what code cannot repeat: the data, and arguments that stand as their names."""
-    yours = sorted(name for name, value in arguments.items() if value == name)
-    names = [*(name for name in data if name.isidentifier()), *yours]
-    return [f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}"] if names else []
-
-
-def settings(arguments: Mapping[str, str]) -> str:
-    """Arguments by name, each behind a comma."""
-    return "".join(f", {name}={value}" for name, value in arguments.items())
+def code_of_call(function: str, arguments: Mapping[str, str]) -> tuple[list[str], str]:
+    """Return a comment on the data that the reader has to bring, and the call."""
+    # Data come first: their names begin the sentence.
+    order = sorted(arguments, key=lambda name: (name not in _ROWS, name != "data"))
+    parts = [arguments[name] if name in _ROWS else f"{name}={arguments[name]}" for name in order]
+    names = list(dict.fromkeys(name for argument in order for name in sorted(names_in(arguments[argument]))))
+    notes = [f"# {', '.join(names)}: as you gave {'it' if len(names) == 1 else 'them'}"] if names else []
+    return notes, f"dm.{function}({', '.join(parts)})"
 
 
 def as_argument(name: str, value: Any) -> str:

@@ -31,9 +31,9 @@ def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int], sco
     Examples
     --------
     >>> from darkmetrics.report.sentences import headline
-    >>> entry = {"mean": 0.81, "low": 0.77, "high": 0.85, "labelled_only": 0.88, "undefined": 0.0}
-    >>> headline("recall", entry | {"confidence_level": 0.9}, {"missing": 30, "labelled": 70})
-    'recall is 0.810, 90% between 0.770 and 0.850; dropping unlabelled rows would have said 0.880'
+    >>> entry = {"mean": 0.81, "low": 0.77, "high": 0.85, "labeled_only": 0.88, "undefined": 0.0}
+    >>> headline("recall", entry | {"confidence_level": 0.9}, {"missing": 30, "labeled": 70})
+    'recall is 0.810, 90% between 0.770 and 0.850; dropping unlabeled rows would have said 0.880'
     """
     name = called(name)
     mean, low, high = entry["mean"], entry["low"], entry["high"]
@@ -45,12 +45,12 @@ def headline(name: str, entry: Mapping[str, Any], counts: Mapping[str, int], sco
         return f"{name} is {shown(mean)}; no label is missing" if scope == "rows" else f"{text}; no label is missing"
     if low == high:
         text = f"{name} is {shown(mean)}, almost certainly"
-    if not counts["labelled"]:
-        text += "; no row has a label, so dropping unlabelled rows would leave nothing"
-    elif entry["labelled_only"] is None:
-        text += "; on the labelled rows alone it is 0/0"
+    if not counts["labeled"]:
+        text += "; no row has a label, so dropping unlabeled rows would leave nothing"
+    elif entry["labeled_only"] is None:
+        text += "; on the labeled rows alone it is 0/0"
     else:
-        text += f"; dropping unlabelled rows would have said {shown(entry['labelled_only'], low, high)}"
+        text += f"; dropping unlabeled rows would have said {shown(entry['labeled_only'], low, high)}"
     if entry["undefined"] > 0.0:
         text += f"; with probability {percent(entry['undefined'])} it is 0/0"
     return text
@@ -90,22 +90,22 @@ def assumed(evaluation: Evaluation) -> str:
 
 def assumptions(evaluation: Evaluation) -> list[str]:
     """What the numbers rest on, sentence by sentence."""
-    _, *words = evaluation.words()
+    _, *words = evaluation._words()
     if not evaluation.data.n_missing:
         # What buckets have moved is the last note, where there is one.
-        moved = evaluation.notes()[-1:] if evaluation.data.buckets is not None else []
+        moved = evaluation._notes()[-1:] if evaluation.data.score_bins is not None else []
         if evaluation.scope == "population":
-            moved = evaluation.notes()
+            moved = evaluation._notes()
         return ["No label is missing, so that nothing is assumed: every number is what it is.", *moved]
-    if evaluation.nodes.independent:
+    if evaluation.posterior.independent:
         words.append("Given these probabilities, the missing labels are taken as independent of each other.")
-    if len(evaluation.nodes) > 1:
+    if len(evaluation.posterior) > 1:
         words.append(
-            "The probabilities are learnt from data, and what is not known about them is part of every interval."
+            "The probabilities are learned from data, and what is not known about them is part of every interval."
         )
     else:
         words.append("The probabilities are taken as right; if they are off, so are the intervals.")
-    return [*words, *_sampled(evaluation), *evaluation.notes()]
+    return [*words, *_sampled(evaluation), *evaluation._notes()]
 
 
 def _sampled(evaluation: Evaluation) -> list[str]:
@@ -117,7 +117,9 @@ def _sampled(evaluation: Evaluation) -> list[str]:
 
 def method(evaluation: Evaluation) -> list[str]:
     """How the distributions were found, in plain words."""
-    return methods(((name, law.method) for name, law in evaluation.laws.items()), evaluation.scope)
+    return methods(
+        ((name, distribution.method) for name, distribution in evaluation.distributions.items()), evaluation.scope
+    )
 
 
 def methods(found: Iterable[tuple[str, str]], scope: str = "rows") -> list[str]:

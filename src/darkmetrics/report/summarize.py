@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.curves import ThresholdCurves
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
@@ -20,7 +21,6 @@ from darkmetrics.report.numbers import percent
 from darkmetrics.report.reproduce import as_argument, audit_facts, code_of, date_of, reproduction, source_facts
 from darkmetrics.report.what_if import what_if
 from darkmetrics.tables import finite
-from darkmetrics.threshold_curves import Curves
 
 SCHEMA = "darkmetrics.report/1"
 # Metrics beyond these have their numbers, but no curves: a page of more pictures is not looked at.
@@ -35,7 +35,7 @@ def summarize(
     targets: Mapping[str, float] | None = None,
     title: str | None = None,
     source: str | Mapping[str, Any] | None = None,
-    curves: Curves | None = None,
+    curves: ThresholdCurves | None = None,
     confidence: float = CONFIDENCE,
     date: str | dt.date | None = None,
     audit: Mapping[str, Any] | None = None,
@@ -74,10 +74,12 @@ def summarize(
     Examples
     --------
     >>> import darkmetrics as dm
-    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6], metrics="recall")
+    >>> result = dm.evaluate(
+    ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), metrics="recall"
+    ... )
     >>> summary = dm.report.summarize(result, targets={"recall": 0.6})
     >>> summary["metrics"]["recall"]["sentence"]
-    'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabelled rows would have said 0.500'
+    'recall is 0.600, 90% between 0.500 and 0.667; dropping unlabeled rows would have said 0.500'
     >>> summary["metrics"]["recall"]["target"]["probability"]
     0.6
     """
@@ -112,7 +114,9 @@ def summarize(
         "audit": audit,
     }
     code = code_of(evaluation, "".join(as_argument(name, value) for name, value in said.items()))
-    reproduce = reproduction(code, evaluation.arguments, {law.method for law in evaluation.laws.values()}, source)
+    reproduce = reproduction(
+        code, evaluation.arguments, {distribution.method for distribution in evaluation.distributions.values()}, source
+    )
     return {
         "schema": SCHEMA,
         "title": str(title) if title is not None else _title(counts),
@@ -120,12 +124,12 @@ def summarize(
         "assumption": sentences.assumed(evaluation),
         "source": source_facts(source),
         "counts": counts,
-        "counts_sentence": evaluation.words()[0],
+        "counts_sentence": evaluation._words()[0],
         "threshold": numbers["threshold"],
         "warnings": numbers["warnings"],
         "odds": evaluation.sensitivity().odds,
         "scope": evaluation.scope,
-        "scope_sentence": evaluation.notes()[0],
+        "scope_sentence": evaluation._notes()[0],
         "confidence_level": evaluation.confidence_level,
         "metrics": metrics,
         "confusion": confusion(evaluation),
@@ -156,7 +160,7 @@ def _target(evaluation: Evaluation, name: str, value: float, confidence: float) 
 
 def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -> dict[str, float]:
     """Values of a metric whose crossing is of interest, with what they are."""
-    values = {"the target": goals.get(name, np.nan), "the labelled-only value": evaluation.labelled_only[name]}
+    values = {"the target": goals.get(name, np.nan), "the labeled-only value": evaluation.labeled_only[name]}
     return {what: value for what, value in values.items() if np.isfinite(value)}
 
 
@@ -178,7 +182,7 @@ def _arrival(evaluation: Evaluation) -> dict[str, Any] | None:
     found = evaluation.arrival
     if found is None:
         return None
-    header, rows = found.table()
+    header, rows = found._table()
     return {**found.to_dict(), "table": {"header": header, "rows": rows}}
 
 
@@ -200,7 +204,7 @@ def confusion(evaluation: Evaluation) -> dict[str, Any] | None:
     --------
     >>> import darkmetrics as dm
     >>> from darkmetrics.report.summarize import confusion
-    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], label_model=[0.6])
+    >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     >>> confusion(result)["tp"]
     {'known': 1.0, 'mean': 1.6, 'low': 1.0, 'high': 2.0}
     """
@@ -217,7 +221,7 @@ def confusion(evaluation: Evaluation) -> dict[str, Any] | None:
     ]
     functionals = [metric.bind(data, 0.0) for metric in metrics]
     try:
-        distributions = list(evaluation.method.distributions(functionals, evaluation.nodes, rng=0))
+        distributions = list(evaluation.method.distributions(functionals, evaluation.posterior, rng=0))
     except MethodError:
         return None
     counts: dict[str, Any] = {"weighted": data.cells.weight is not None}

@@ -32,7 +32,7 @@ def what_if(
 ) -> dict[str, Any]:
     """Compute the metrics if a stated share of the missing rows were positive, from 0 to 1 in steps of 2.5%.
 
-    At every share the log odds of all missing rows are shifted as by `label_models.Tilted`; shares that no shift
+    At every share the log odds of all missing rows are shifted as by `missing.ExponentialTilt`; shares that no shift
     reaches are left out. The share that the evaluation estimates is included, with the evaluation's distributions.
 
     Parameters
@@ -49,11 +49,11 @@ def what_if(
     data = evaluation.data
     if not data.missing_cells.size:
         return {"absent": "No label is missing, so there is nothing to ask."}
-    estimate = missing_prevalence(data, evaluation.nodes)
+    estimate = missing_prevalence(data, evaluation.posterior)
     shares = np.arange(STEPS + 1) / STEPS
     if np.abs(shares - estimate.mean).min() > _SAME:
         shares = np.sort(np.append(shares, estimate.mean))
-    shifts = np.array(find_shifts(evaluation.nodes, missing_rows(data, evaluation.nodes), shares.tolist()))
+    shifts = np.array(find_shifts(evaluation.posterior, missing_rows(data, evaluation.posterior), shares.tolist()))
     shares, shifts = shares[~np.isnan(shifts)], shifts[~np.isnan(shifts)]
     if shares.size < 2:
         return {"absent": "The model is sure of every missing label, so that no other share is possible."}

@@ -16,6 +16,7 @@ from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_length
 from darkmetrics.exceptions import InputError
+from darkmetrics.missingness.delayed import Delayed
 
 # Labels of more times than this are taken together with their neighbours: to look less often costs hardly anything.
 _MOST_BATCHES = 200
@@ -70,7 +71,7 @@ def _of_sets(open_: "_Open", after: Mapping[Any, Any], as_of: date | None) -> li
     number, until = _ordered(list(after), len(sets), partial(open_.since, as_of))
     if np.any(number < 0):
         raise InputError("after: a time that is missing, or before as_of. Each set of labels needs one.")
-    cells = [one.labelled().cells for one in sets]
+    cells = [one.labeled().cells for one in sets]
     found = []
     for numbers in _groups(number):
         for one in np.flatnonzero(numbers):
@@ -92,7 +93,7 @@ def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any, as_o
     for own in _groups(number):
         rows = _rows(open_.data, np.asarray(labels)[own], score[own], None if age is None else age[own])
         open_.check(rows)
-        found.append(open_.batch(rows.labelled().cells, _last(until, own)))
+        found.append(open_.batch(rows.labeled().cells, _last(until, own)))
     open_.check_all(found)
     return found
 
@@ -102,7 +103,9 @@ def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> Evaluatio
     if before.threshold is None:
         raise InputError("after: decisions of the earlier rows were given (y_pred). Give an EvaluationSet of the rows.")
     try:
-        rows = EvaluationSet(labels, score, threshold=before.threshold, pos_label=before.pos_label, age=age)
+        missingness = None if age is None else Delayed(age=age)
+        settings = {"threshold": before.threshold, "pos_label": before.pos_label}
+        rows = EvaluationSet(labels, score, missingness=missingness, **settings)
     except InputError as error:
         _check_written(before, labels)
         raise error.renamed({"y_true": "after"}) from None
@@ -126,18 +129,18 @@ def _check_written(before: EvaluationSet, labels: Any) -> None:
 def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
     """The labels in a set that are new: all of them, or, where it has the same rows, those that were not there."""
     if after.n_rows != before.n_rows:
-        return after.labelled().cells
-    whole, buckets = _by_age(after.cells), after.buckets
+        return after.labeled().cells
+    whole, score_bins = _by_age(after.cells), after.score_bins
     if whole is not after.cells:
-        whole = merging.merged([whole], buckets, after.threshold)[0]
-    part = _by_age(before.labelled().cells)
-    if before.buckets is None and buckets is None:
+        whole = merging.merged([whole], score_bins, after.threshold)[0]
+    part = _by_age(before.labeled().cells)
+    if before.score_bins is None and score_bins is None:
         whole = merging.each_once(whole)
     try:
-        left = merging.without(whole, part, buckets, after.threshold)
+        left = merging.without(whole, part, score_bins, after.threshold)
     except InputError as error:
         raise InputError.about("after", f"as many rows as before, but not the same ones. {error}") from None
-    return EvaluationSet.from_cells(left).labelled().cells
+    return EvaluationSet.from_cells(left).labeled().cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +192,13 @@ class _Open:
     def check(self, late: EvaluationSet) -> None:
         """The other set is decided, counted and told apart in the same way."""
         own = self.data
-        if late.buckets != own.buckets:
+        if late.score_bins != own.score_bins:
             raise InputError(
                 "after: its scores are counted in other buckets than those of the earlier set, so that rows cannot be "
                 "matched. Count both in the same ones."
             )
         if late.threshold != own.threshold or late.pos_label != own.pos_label:
-            raise InputError(
-                "after: decided or labelled in another way than the earlier set. Build it in the same way."
-            )
+            raise InputError("after: decided or labeled in another way than the earlier set. Build it in the same way.")
         for name in ("stratum", "age", "propensity", "probability"):
             mine, theirs = getattr(own.cells, name) is not None, getattr(late.cells, name) is not None
             if mine != theirs and (mine or name != "probability"):
@@ -208,7 +209,7 @@ class _Open:
         """Labels by the cells that they belong to."""
         data = self.data
         try:
-            at = self.place[merging.late_places(self.cells, _by_age(late), data.buckets, data.threshold)]
+            at = self.place[merging.late_places(self.cells, _by_age(late), data.score_bins, data.threshold)]
         except InputError as error:
             raise error.renamed({"late": "after"}) from None
         kept = at >= 0

@@ -2,26 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
-from darkmetrics._text import prints_plainly
 from darkmetrics.distributions import Interval
+from darkmetrics.result import Result
 from darkmetrics.tables import (
     decimals_for,
     finite,
-    html_lines,
-    html_table,
     interval_text,
     level_text,
     number_text,
-    text_table,
 )
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 _ASSUMPTIONS = {
     "alike": "Assumption: among rows with the same score, labels that arrived are like labels that are still missing.",
@@ -43,9 +40,8 @@ class ResolvedMetric(NamedTuple):
     pit: float
 
 
-@prints_plainly
 @dataclass(frozen=True, eq=False)
-class Verification:
+class Verification(Result):
     """Result of a sequential test of an earlier evaluation against labels that arrived later.
 
     Print it for a summary and a table, `to_dict()` for plain numbers, `plot()` for the e-value over time.
@@ -75,6 +71,8 @@ class Verification:
     metrics : tuple of str
         All metrics of the evaluation.
     """
+
+    _plot: ClassVar[str] = "plotting.backtests:plot_verification"
 
     arrival: str
     alpha: float
@@ -126,12 +124,6 @@ class Verification:
         """Whether the e-value has ever reached `1 / alpha`."""
         return bool(self.log_e_values.max() >= -np.log(self.alpha))
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the e-value over the labels that arrived (`plotting.plot_verification`); needs matplotlib."""
-        from darkmetrics.plotting.backtests import plot_verification
-
-        return plot_verification(self, ax=ax)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and text for JSON (schema in `docs/reference/verification.md`)."""
         return {
@@ -150,11 +142,11 @@ class Verification:
             "expected_high": self.expected_positives.high,
             "confidence_level": self.confidence_level,
             "skipped": self.n_skipped,
-            "batches": self.records(),
+            "batches": self.to_records(),
             "metrics": {name: _numbers(metric) for name, metric in self.resolved_metrics.items()},
         }
 
-    def records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, Any]]:
         """Return one flat record per batch of labels."""
         times = [None] * self.labels.size if self.times is None else self.times.tolist()
         columns = (times, self.labels.tolist(), self.positives.tolist(), self.e_values.tolist())
@@ -163,7 +155,7 @@ class Verification:
             for time, n, yes, value in zip(*columns, strict=True)
         ]
 
-    def words(self) -> list[str]:
+    def _words(self) -> list[str]:
         """Return the text above the table: counts, verdict, e-value and assumption."""
         if not self.n_labels:
             return [f"No label has arrived since; {self.n_missing:,} are missing."]
@@ -210,7 +202,7 @@ class Verification:
         text = "No assumption about which labels arrive first"
         return f"{text}; labels still missing may have any value." if self.n_labels < self.n_missing else f"{text}."
 
-    def notes(self) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return the text below the table."""
         unresolved = [name for name in self.metrics if name not in self.resolved_metrics]
         n_left = self.n_missing - self.n_labels
@@ -219,7 +211,7 @@ class Verification:
         verb = "label is" if n_left == 1 else "labels are"
         return [f"Not known while {n_left:,} {verb} missing: {', '.join(unresolved)}."]
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         """Return header and rows of the table of resolved metrics."""
         rows = []
         for name, metric in self.resolved_metrics.items():
@@ -231,14 +223,6 @@ class Verification:
     def __repr__(self) -> str:
         verdict = "rejected" if self.is_rejected else "not rejected"
         return f"<Verification with {self.n_labels:,} labels: e-value {_large(self.e_value)}, {verdict}>"
-
-    def __str__(self) -> str:
-        table = ["", *text_table(*self.table())] if self.resolved_metrics else []
-        return "\n".join([*self.words(), *table, "", *self.notes()])
-
-    def _repr_html_(self) -> str:
-        table = html_table(*self.table()) if self.resolved_metrics else ""
-        return f"<div>{html_lines(self.words())}{table}{html_lines(self.notes())}</div>"
 
 
 def _large(value: float) -> str:

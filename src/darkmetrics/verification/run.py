@@ -18,7 +18,7 @@ from darkmetrics.distributions import Interval, check_level
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, unknown_name
-from darkmetrics.label_models import Calibrated, Posterior
+from darkmetrics.missing import ByScore, Posterior
 from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
 from darkmetrics.verification.labels import Batch, batches_of
@@ -95,7 +95,7 @@ def verify(
     >>> arrived = missing & (rng.random(2000) < 0.5)
     >>> result = dm.verify(may, y[arrived], y_score[arrived])
     >>> result
-    <Verification with 361 labels: e-value 3e+11, rejected>
+    <Verification with 361 labels: e-value 2e+12, rejected>
     >>> low, high = result.expected_positives
     >>> print(f"{result.n_positives} positives; predicted {low:.0f} to {high:.0f}")
     252 positives; predicted 167 to 196
@@ -111,7 +111,7 @@ def verify(
     before = before.rows  # labels are the same for rows and population
     if not before.data.n_missing:
         raise InputError("before: no label was missing, so there is nothing to verify.")
-    before.nodes.check_independent("verify assumes")
+    before.posterior.check_independent("verify assumes")
     chosen = _arrival_of(before, arrival)
     as_of = None if before.arrival is None else before.arrival.as_of
     batches = batches_of(before.data, after, y_score, time, age, as_of)
@@ -140,7 +140,10 @@ def _arrival_of(before: Evaluation, arrival: str | None) -> str:
         raise unknown_name("arrival", "way of arriving", str(arrival), ARRIVALS)
     late = isinstance(before.model, FittedDelays)
     if arrival == "late" and not late:
-        raise InputError("arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with age=.")
+        raise InputError(
+            "arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with "
+            "missingness=dm.missing.Delayed(...)."
+        )
     if late:
         ages = before.data.cells.ages
         mature = ages is not None and bool(ages.mature.any())
@@ -150,7 +153,7 @@ def _arrival_of(before: Evaluation, arrival: str | None) -> str:
                 "nothing that was not certain. Leave it out: 'any' counts what is known of all rows."
             )
         return arrival or ("any" if mature else "late")
-    return arrival or ("alike" if isinstance(before.model, Calibrated) else "any")
+    return arrival or ("alike" if isinstance(before.model, ByScore) else "any")
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,17 +167,17 @@ class _Columns:
 
     @classmethod
     def of(cls, before: Evaluation) -> "_Columns":
-        nodes = _finely(before)
+        posterior = _finely(before)
         with np.errstate(divide="ignore"):
-            log_odds = logit(nodes.probability)
-        return cls(nodes.weight, log_odds, columns_of(nodes))
+            log_odds = logit(posterior.probability)
+        return cls(posterior.weight, log_odds, columns_of(posterior))
 
 
 def _finely(before: Evaluation) -> Posterior:
     model: Any = before.model
-    if len(before.nodes) == 1 or not isinstance(model, Calibrated):
-        return before.nodes
-    return replace(model, n_nodes=max(model.n_nodes, _N_DRAWS)).nodes(before.data)
+    if len(before.posterior) == 1 or not isinstance(model, ByScore):
+        return before.posterior
+    return replace(model, n_draws=max(model.n_draws, _N_DRAWS)).posterior(before.data)
 
 
 def _flagged(before: Evaluation) -> Any:
@@ -199,7 +202,7 @@ def _late(before: Evaluation, batches: list[Batch], elapsed: Any) -> tuple[Float
     """Labels come as fast as those of their class did before."""
     model, data = before.model, before.data
     assert isinstance(model, FittedDelays)
-    arrivals, flagged = replace(model.model, n_nodes=_N_DRAWS_DELAYED).fit(data), _flagged(before)
+    arrivals, flagged = replace(model.model, n_draws=_N_DRAWS_DELAYED).fit(data), _flagged(before)
     weight = np.full(_N_DRAWS_DELAYED, 1.0 / _N_DRAWS_DELAYED)
     capital, path, skipped = Capital(weight), [], 0
     chances, labels = [], []
@@ -284,12 +287,14 @@ def _find_resolved_metrics(before: Evaluation, batches: list[Batch]) -> dict[str
         np.add.at(counts["negatives"], cell, batch.negatives)
         np.subtract.at(counts["missing"], cell, batch.positives + batch.negatives)
     cells = replace(data.cells.without_kinds(), **counts)
-    settings = {"threshold": data.threshold, "pos_label": data.pos_label, "buckets": data.buckets}
+    settings = {"threshold": data.threshold, "pos_label": data.pos_label, "score_bins": data.score_bins}
     now = EvaluationSet.from_cells(cells, **settings)
     found = {}
-    for name, law in before.laws.items():
+    for name, distribution in before.distributions.items():
         extremes = before.metrics[name].bind(now, before.fills[name]).extremes
         if extremes.low == extremes.high:
             value = float(extremes.low)
-            found[name] = ResolvedMetric(value, law.mean(), before.intervals[name], float(law.pit(value)))
+            found[name] = ResolvedMetric(
+                value, distribution.mean(), before.intervals[name], float(distribution.pit(value))
+            )
     return found

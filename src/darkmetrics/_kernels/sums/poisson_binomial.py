@@ -118,12 +118,12 @@ def _on_one_window(each: Sequence[tuple[int, FloatArray]]) -> tuple[int, FloatAr
     return low, pmfs
 
 
-def add_trials(law: tuple[int, FloatArray], p: FloatArray, least: float) -> tuple[int, FloatArray]:
+def add_trials(distribution: tuple[int, FloatArray], p: FloatArray, least: float) -> tuple[int, FloatArray]:
     """The law of a number of successes (first number, window x columns) after more trials: the rows of `p`.
 
     One trial after the other, for all columns at once; places where no column has more than `least` are cut.
     """
-    first, before = law
+    first, before = distribution
     trials = p.shape[0]
     pmfs, spare = np.zeros((2, before.shape[0] + trials, p.shape[1]))
     low, high = 0, before.shape[0]  # places outside have no mass worth keeping at any column

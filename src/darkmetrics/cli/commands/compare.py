@@ -6,30 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-import typer
-
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics._vocabulary import MECHANISMS, PLAIN_MODELS
-from darkmetrics.cli.evaluation import zero_division_of
-from darkmetrics.cli.inputs import files_of, paths_of, read_rows
+from darkmetrics.cli.evaluation import settings_of
+from darkmetrics.cli.inputs import files_of, paths_of, read_reference_columns, read_rows
+from darkmetrics.cli.mechanism import mechanism_from
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
-    ASSUMED,
-    COLUMNS,
+    DATA,
+    FILES_HELP,
+    TARGETS,
     CheckedOptions,
     DataOptions,
     FormatOfFile,
+    MechanismOptions,
+    MethodOptions,
     MetricOptions,
     MissingLabel,
     PositiveLabel,
-    ReferenceOption,
     ReportOptions,
     ScopeOption,
     WeightColumn,
-    ZeroDivisionOption,
-    completing,
-    either,
+    argument,
+    option,
 )
 from darkmetrics.cli.output import (
     check_format,
@@ -38,59 +37,30 @@ from darkmetrics.cli.output import (
     in_words,
     progress,
     publish,
-    seen_by_a_person,
     write_output,
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
-from darkmetrics.files import MISSING_WORDS
 
 EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
     "-m f1 --gate better=0.9"
 )
-# Rows that are compared have no ages.
-_MECHANISMS, _MODELS = (tuple(word for word in words if word != "late") for words in (MECHANISMS, PLAIN_MODELS))
 
 
 @dataclass(frozen=True)
 class ScoresOptions:
-    """Where the rows are, and which columns have the scores of the models."""
+    """Rows, and the columns with the scores of the models."""
 
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV (also .gz), Parquet, Arrow/Feather or JSON lines; - is standard input. A pattern such as "
-            "'*.csv' stands for many files.",
-            show_default=False,
-        ),
-    ]
+    file: Annotated[list[str], argument("FILE", FILES_HELP)]
     score: Annotated[
         list[str],
-        typer.Option(
-            "--score",
-            metavar="MODEL=COL",
-            help="A model and the column of its scores, or a column that is called like its model; twice or more.",
-            rich_help_panel=COLUMNS,
-        ),
+        option(DATA, "MODEL=COL", "Model and column of its scores, or a column named like its model. Repeatable."),
     ]
-    label: Annotated[
-        str,
-        typer.Option(
-            metavar="COL",
-            help="Column of the labels; empty, null, NaN or NA where missing.",
-            rich_help_panel=COLUMNS,
-        ),
-    ]
+    label: Annotated[str, option(DATA, "COL", "Column of labels; empty or null if missing.")]
     threshold: Annotated[
         list[str] | None,
-        typer.Option(
-            "--threshold",
-            metavar="T|MODEL=T",
-            help="Decided positive from this score on, for all models or for one; again for more. 0.5 unless given.",
-            rich_help_panel=COLUMNS,
-        ),
+        option(DATA, "T|MODEL=T", "Predict positive from this score on, for all models or one. [default: 0.5]"),
     ] = None
     weight: WeightColumn = None
     pos_label: PositiveLabel = "1"
@@ -98,109 +68,84 @@ class ScoresOptions:
     input_format: FormatOfFile = None
 
     def as_data(self) -> DataOptions:
-        """The same for one that reads a single score."""
-        known = {one.name for one in fields(DataOptions)} - {"score"}
-        return DataOptions(**{name: getattr(self, name) for name in known})
+        """Return the options of one model."""
+        return DataOptions(**{one.name: getattr(self, one.name) for one in fields(DataOptions) if one.name != "score"})
 
 
 @dataclass(frozen=True)
-class AssumedOptions(ScopeOption, ZeroDivisionOption, ReferenceOption):
-    """What is assumed about the missing labels, and how the laws are found."""
-
-    missingness: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHY",
-            help=f"Why labels are missing: {either(_MECHANISMS)}.",
-            autocompletion=completing(*_MECHANISMS),
-            rich_help_panel=ASSUMED,
-        ),
-    ] = None
-    label_model: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            help="auto, calibrated, label_shift, selection, half, prevalence, or one probability for all missing rows.",
-            autocompletion=completing(*_MODELS),
-            rich_help_panel=ASSUMED,
-        ),
-    ] = "auto"
-    confidence_level: Annotated[
-        float, typer.Option(metavar="P", help="Probability that an interval holds.", rich_help_panel=ASSUMED)
-    ] = 0.9
+class CompareOptions(ScopeOption, MethodOptions, MechanismOptions, MetricOptions, ScoresOptions):
+    """Rows, models and mechanism of a comparison."""
 
 
 def main(
-    data: ScoresOptions,
-    asked: MetricOptions,
-    assumed: AssumedOptions,
+    options: CompareOptions,
     common: CheckedOptions,
     page: ReportOptions,
-    context: typer.Context,
     gate: Annotated[
         str | None,
-        typer.Option(
-            "--gate",
-            metavar="better=P",
-            help="Exit with 1 unless the last model is better than the first with at least this probability, in every "
-            "metric asked for.",
+        option(
+            TARGETS,
+            "better=P",
+            "Fail unless the last model is better than the first with probability P, in every --metric.",
         ),
     ] = None,
 ) -> int:
-    """Which model is better on the rows of FILE? The last against the first, and the chance of each to be best.
+    """Compare models on the same rows: the last with the first, and the probability of each to be the best.
 
     Models share their labels, known or not; a tie is not better.
     """
     check_format(common.result_format, gate, "--gate")
-    inputs = [*paths_of(data.file), assumed.reference]
+    inputs = [*paths_of(options.file), options.reference]
     check_writable(common.output, *inputs)
     check_report(page.report, [common.output], inputs)
-    wanted, columns = _gate(gate), _columns(data.score)
-    if gate is not None and not asked.metric:
-        raise WordedError("--gate: say with --metric in what the model must be better.")
+    required, columns = _gate(gate), _columns(options.score)
+    if gate is not None and not options.metric:
+        raise WordedError("--gate: pass with --metric in what the model must be better.")
     with progress("reading", "comparing") as begin:
         begin()
         with worded():
-            options = data.as_data()
-            names = {"label": data.label, **({} if data.weight is None else {"weight": data.weight})}
-            rows = read_rows(files_of(options), names, options, list(columns.values()))
-            reference = _reference(assumed.reference, data, columns)
+            column = options.prob if number_from(options.prob or "") is None else None
+            passed = {"label": options.label, "weight": options.weight, "prob": column}
+            names = {name: column for name, column in passed.items() if column is not None}
+            rows = read_rows(files_of(options.as_data()), names, options.as_data(), list(columns.values()))
+            reference = None
+            if options.reference is not None:
+                scores = list(columns.values())
+                read = read_reference_columns(options.reference, options.label, scores, rows.pos_label)
+                reference = read[options.label], {name: read[column] for name, column in columns.items()}
         begin()
-        said = not seen_by_a_person(common.result_format, common.output)
-        with in_words({**names, "scores": ""}, said=said):
-            scope: Any = assumed.scope  # checked there
-            probability = number_from(assumed.label_model)
-            found = dm.compare(
-                rows.columns["label"],
-                {name: rows.read[column] for name, column in columns.items()},
-                metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
-                threshold=_thresholds(data.threshold),
-                label_model=assumed.label_model if probability is None else probability,
-                missingness=assumed.missingness,
-                reference=reference,
+        with in_words({**names, "scores": ""}, quiet=True):
+            missingness: Any = mechanism_from(options, reference)
+            if "prob" in names:
+                missingness = dm.missing.Fixed(rows.data[names["prob"]])
+            comparison = dm.compare(
+                rows.data[options.label],
+                {name: rows.data[column] for name, column in columns.items()},
+                sample_weight=None if options.weight is None else rows.data[options.weight],
                 pos_label=rows.pos_label,
                 missing_label=rows.missing_label,
-                sample_weight=rows.columns.get("weight"),
-                zero_division=zero_division_of(assumed),
+                metrics=options.metric or dm.metrics.DEFAULT_METRICS,
+                threshold=_thresholds(options.threshold),
+                missingness=missingness,
                 rng=common.seed,
-                confidence_level=assumed.confidence_level,
-                scope=scope,
+                **settings_of(options),
             )
-            verdicts = _verdicts(found, wanted)
-            result = _as_result(found, verdicts)
+            verdicts = _verdicts(comparison, required)
+            result = _as_result(comparison, verdicts)
             if page.report is not None:
                 from darkmetrics.report.models import comparison_page
 
-                named = {"label column": data.label, **{f"scores of {name}": one for name, one in columns.items()}}
-                source = {"file": rows.source, **named, "command": command_line(context)}
-                write_output(page.report, comparison_page(found, title=page.title, source=source), "--report")
+                source = {"file": rows.source, "label column": options.label}
+                source |= {f"scores of {name}": column for name, column in columns.items()}
+                source["command"] = command_line()
+                write_output(page.report, comparison_page(comparison, title=page.title, source=source), "--report")
     return publish(result, common.result_format, common.output)
 
 
-def _columns(given: Sequence[str]) -> dict[str, str]:
-    """The column of each model."""
+def _columns(passed: Sequence[str]) -> dict[str, str]:
+    """Return the column of each model."""
     columns: dict[str, str] = {}
-    for text in given:
+    for text in passed:
         name, sign, column = text.partition("=")
         name, column = name.strip(), column.strip() if sign else text.strip()
         if not name or not column:
@@ -214,7 +159,7 @@ def _columns(given: Sequence[str]) -> dict[str, str]:
 
 
 def _thresholds(given: Sequence[str] | None) -> float | dict[str, float] | None:
-    """One threshold for all, or those of models by name."""
+    """Return one threshold for all models, or those of models by name."""
     if not given:
         return None
     found: dict[str, float] = {}
@@ -243,25 +188,15 @@ def _gate(text: str | None) -> float | None:
     return number
 
 
-def _reference(path: str | None, data: ScoresOptions, columns: Mapping[str, str]) -> tuple[Any, Any] | None:
-    """Labels and scores of the reference rows, which have the same columns."""
-    if path is None:
-        return None
-    from darkmetrics.cli.inputs import file_of
-
-    read = file_of(path, None).read([data.label, *columns.values()], {data.label: MISSING_WORDS - {data.pos_label}})
-    return read[data.label], {name: read[column] for name, column in columns.items()}
-
-
 def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]]:
-    """For each metric whether the last model is better than the first with the probability wanted."""
+    """Return for each metric whether the last model is better than the first with the required probability."""
     if wanted is None:
         return []
     neither = next((metric for metric, record in found.metrics.items() if record.better == "neither"), None)
     if neither is not None:
         raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
     first, last = found.models[0], found.models[-1]
-    chances = {metric: found.better(metric, last, first) for metric in found.metrics}
+    chances = {metric: found.probability_better(metric, last, first) for metric in found.metrics}
     return [
         {
             "metric": metric,
@@ -277,20 +212,20 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
 
 
 def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
-    document, records = found.to_dict(), found.records()
+    document, records = found.to_dict(), found.to_records()
     said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
         from darkmetrics.tables import plain_numbers  # with numpy, which --help does without
 
         document["gate"] = [plain_numbers(one) for one in verdicts]
-    header, rows = found.table()
+    header, rows = found._table()
     return Result(
         document,
         records,
         [Table(header, rows, words=2)],
-        above=[for_the_command_line(text) for text in found.words()],
-        below=found.notes(),
+        above=[for_the_command_line(text) for text in found._words()],
+        below=found._notes(),
         warnings=[f"Warning: {one.message}" for one in said],
         checks=[_check(one) for one in verdicts],
         about=("metric", "model", "scope"),

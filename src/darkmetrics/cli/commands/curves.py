@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
-from darkmetrics.cli.evaluation import columns_assumed, evaluated, metrics_wanted, words_above
+from darkmetrics.cli.evaluation import add_metrics, evaluate_rows, words_above
 from darkmetrics.cli.inputs import load, paths_of
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.options import CommonOptions, EstimateOptions, OutputFormat
+from darkmetrics.cli.options import THRESHOLDS, CommonOptions, EstimateOptions, option
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
-from darkmetrics.cli.rendering import Result, Table
+from darkmetrics.cli.rendering import FOR_PEOPLE, Result, Table
 
 if TYPE_CHECKING:
-    from darkmetrics.threshold_curves import BestThreshold
+    from darkmetrics.curves import BestThreshold
 
 EXAMPLE = "Example: darkmetrics curves june.parquet --label fraud --score p --best f1 --risk 0.1"
 
 _METRICS = ["precision", "recall", "f1", "accuracy"]
-# In a table that a person reads; a program gets the library's 200.
+# In a table for people; programs get the library's default.
 _FEW = 10
 
 
@@ -32,61 +30,52 @@ def main(
     common: CommonOptions,
     thresholds: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|all|LIST",
-            help="At most how many thresholds, all, or which: 0.1,0.2,0.5. By default 10 in a table, else 200.",
+        option(
+            THRESHOLDS,
+            "N|all|LIST",
+            "Number of thresholds, all, or a list: 0.1,0.2. [default: 10 in a table, else 200]",
         ),
     ] = None,
-    best: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="Print only the best of these thresholds for a metric."),
-    ] = None,
+    best: Annotated[str | None, option(THRESHOLDS, "METRIC", "Print only the best threshold for a metric.")] = None,
     risk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mean|Q",
-            help="With --best: best by mean (unless told otherwise), or by a quantile such as 0.1 for the careful.",
-        ),
+        str | None, option(THRESHOLDS, "mean|Q", "With --best: maximize the mean, or a quantile such as 0.1.")
     ] = None,
 ) -> None:
-    """How would metrics of the decisions change with the threshold, and which threshold is best?"""
+    """Show how metrics change with the threshold, and which threshold is best."""
     check_writable(common.output, *paths_of(options.file), options.reference)
     if risk is not None and best is None:
-        raise WordedError("--risk: is for --best, which is not given. Give both or none.")
-    read_by_a_person = common.result_format in (OutputFormat.table, OutputFormat.markdown) and best is None
-    grid = _FEW if thresholds is None and read_by_a_person else _thresholds(thresholds)
+        raise WordedError("--risk: needs --best. Pass both or none.")
+    grid = (
+        _FEW if thresholds is None and common.result_format in FOR_PEOPLE and best is None else _thresholds(thresholds)
+    )
     metrics: Sequence[str] = options.metric or _METRICS
     if best is not None:
         with in_words({}, metrics="--best"):
             best = dm.metrics.metrics_from(best)[0].name
         with in_words({}):
-            metrics = metrics_wanted(options.metric or [best], [best])
+            metrics = add_metrics(options.metric or [best], [best])
     named_by = "--metric" if best is None or options.metric else "--best"
     with progress("reading", "evaluating", "moving the threshold") as begin:
         begin()
-        rows = load(options, **columns_assumed(options))
+        rows = load(options)
         begin()
         with in_words(rows.names, metrics=named_by):
-            result = evaluated(rows, metrics, options, common.seed)
+            result = evaluate_rows(rows, metrics, options, common.seed)
             begin()
-            curves = dm.curves(
-                result,
-                metrics=metrics,
-                thresholds=grid,
-                method=options.method,
-                confidence_levels=(options.confidence_level,),
+            level = (options.confidence_level,)
+            curves = dm.threshold_curves(
+                result, metrics=metrics, thresholds=grid, method=options.method, confidence_levels=level
             )
-            found = None
+            best_threshold = None
             if best is not None:
-                found = curves.best_threshold(best, risk=_risk(risk or "mean"), rng=common.seed)
-    shown = _as_result(curves) if found is None else _best_as_result(found)
-    below = [_note(curves) if found is None else str(found)]
-    told = replace(shown, above=words_above(result, rows.names), below=below)
-    publish(told, common.result_format, common.output)
+                best_threshold = curves.best_threshold(best, risk=_risk(risk or "mean"), rng=common.seed)
+    shown = _as_result(curves) if best_threshold is None else _best_as_result(best_threshold)
+    below = [_note(curves) if best_threshold is None else str(best_threshold)]
+    publish(replace(shown, above=words_above(result, rows.names), below=below), common.result_format, common.output)
 
 
 def _thresholds(text: str | None) -> Any:
-    """What the library takes for --thresholds."""
+    """Return the thresholds as the library reads them."""
     if text is None or text.strip() == "all":
         return text and "all"
     count = whole_number_from(text)
@@ -103,14 +92,14 @@ def _risk(text: str) -> str | float:
     return text if number is None else number
 
 
-def _note(curves: dm.Curves) -> str:
+def _note(curves: dm.ThresholdCurves) -> str:
     from darkmetrics.tables import level_text
 
     level = f"{level_text(max(curves.confidence_levels))} intervals, each for its threshold by itself"
     return f"In brackets: {level}. Method: {curves.method}. The current threshold is {curves.current:g}."
 
 
-def _as_result(curves: dm.Curves) -> Result:
+def _as_result(curves: dm.ThresholdCurves) -> Result:
     document = curves.to_dict()
     thresholds, flagged, metrics = document["thresholds"], document["flagged"], document["metrics"]
     records = [
@@ -133,7 +122,7 @@ def _as_result(curves: dm.Curves) -> Result:
 
 
 def _columns(entry: dict[str, Any]) -> dict[str, list[float | None]]:
-    """What there is of a metric per threshold."""
+    """Return the numbers of a metric per threshold."""
     (interval,) = entry["intervals"]
     bands = {key: column for key, column in entry.items() if isinstance(column, list) and key != "intervals"}
     return bands | {key: column for key, column in interval.items() if isinstance(column, list)}

@@ -23,9 +23,9 @@ _STORY = (
 
 
 def main(common: PageOptions) -> None:
-    """Real data with half of its labels hidden: what is said of the metrics, the truth beside it, and a report.
+    """Evaluate real data with half of the labels hidden, compare with the truth, and write a report.
 
-    The report is written to --output (darkmetrics-demo.html unless named otherwise).
+    The report is written to --output, by default darkmetrics-demo.html.
     """
     output, view = page_output(_REPORT if common.output is None else common.output)
     with progress("reading", "evaluating", "drawing the report") as begin:
@@ -34,12 +34,12 @@ def main(common: PageOptions) -> None:
             columns = DataFile.of_path(path).read(["label", "score", "truth"])
         begin()
         result = dm.evaluate(columns["label"], columns["score"], missingness="by_score", rng=common.seed)
-        truth = dm.baselines.complete_case(dm.EvaluationSet(columns["truth"], columns["score"]))
+        truth = dm.paper.complete_case(dm.EvaluationSet(columns["truth"], columns["score"]))
         begin()
         summary = dm.report.summarize(result, title="darkmetrics demo", source="scikit-learn's breast-cancer data")
         page = dm.report.render(summary, view)
     write_output(output, page)
-    shown = as_result(result, [])
+    shown = as_result(result)
     uncovered = ["", "The hidden labels, uncovered; nothing above has seen them:", *_compared(result, truth)]
     told = replace(shown, above=[*_STORY, "", *shown.above], below=[*shown.below, *uncovered])
     publish(told, common.result_format, None)
@@ -48,9 +48,9 @@ def main(common: PageOptions) -> None:
 
 def _compared(result: dm.Evaluation, truth: dict[str, float]) -> list[str]:
     lines = []
-    for name, law in result.items():
-        low, high = law.interval(result.confidence_level)
+    for name, distribution in result.items():
+        low, high = distribution.interval(result.confidence_level)
         where = "inside" if low <= truth[name] <= high else "OUTSIDE"
-        dropped = result.labelled_only[name]
+        dropped = result.labeled_only[name]
         lines.append(f"  {name:<9} is {truth[name]:.3f}, {where} the interval; dropping rows says {dropped:.3f}")
     return lines

@@ -2,17 +2,19 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
+from dataclasses import dataclass
+
 import darkmetrics as dm
-from darkmetrics.cli.evaluation import times_of
-from darkmetrics.cli.inputs import load, load_reference, paths_of
+from darkmetrics.cli.inputs import load, paths_of, read_reference
+from darkmetrics.cli.mechanism import mechanism_from
 from darkmetrics.cli.messages import for_the_command_line
 from darkmetrics.cli.options import (
     CommonOptions,
     DataOptions,
-    DecisionOptions,
-    LateOptions,
+    DelayOptions,
     MetricOptions,
-    ReferenceOption,
+    PredictionOptions,
+    ReferenceFile,
 )
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
 from darkmetrics.cli.rendering import Result, Table
@@ -20,37 +22,36 @@ from darkmetrics.cli.rendering import Result, Table
 EXAMPLE = "Example: darkmetrics diagnose june.parquet --label fraud --score p --reference test-set.parquet"
 
 
-def main(
-    data: DataOptions,
-    asked: MetricOptions,
-    decision: DecisionOptions,
-    late: LateOptions,
-    reference: ReferenceOption,
-    common: CommonOptions,
-) -> None:
-    """What do the data say about why labels are missing, and does it matter for the metrics?"""
-    check_writable(common.output, *paths_of(data.file), reference.reference)
+@dataclass(frozen=True)
+class DiagnosisOptions(DelayOptions, MetricOptions, PredictionOptions, DataOptions):
+    """Rows, metrics, and reference rows or times of labels."""
+
+    reference: ReferenceFile = None
+
+
+def main(options: DiagnosisOptions, common: CommonOptions) -> None:
+    """Show what the data tell about why labels are missing, and whether it matters for the metrics."""
+    check_writable(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "diagnosing") as begin:
         begin()
-        rows = load(data, pred=decision.pred, **times_of(late))
+        rows = load(options)
         begin()
-        with in_words(rows.names):
-            given = rows.data(decision.threshold, late)
-            given.pop("age", None)  # what the data show of other reasons than time
-            found = dm.diagnose(
-                **given,
-                reference=load_reference(reference.reference, rows.names, rows.pos_label),
-                metrics=asked.metric or dm.metrics.DEFAULT_METRICS,
+        with in_words(rows.names), rows.counting():
+            diagnosis = dm.diagnose(
+                **rows.arguments,
+                threshold=options.threshold,
+                missingness=mechanism_from(options, read_reference(options.reference, rows.names, rows.pos_label)),
+                metrics=options.metric or dm.metrics.DEFAULT_METRICS,
             )
-    publish(_as_result(found), common.result_format, common.output)
+    publish(_as_result(diagnosis), common.result_format, common.output)
 
 
-def _as_result(found: dm.Diagnosis) -> Result:
-    document = found.to_dict()
+def _as_result(diagnosis: dm.diagnosis.Diagnosis) -> Result:
+    document = diagnosis.to_dict()
     records = [
         {"missing": reason, "metric": name, **numbers}
         for reason, entry in document["reasons"].items()
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
-    tables = [Table(header, rows, title) for title, header, rows in found.tables()]
-    return Result(document, records, tables, above=[for_the_command_line(line) for line in found.sentences()])
+    tables = [Table(header, rows, title) for title, header, rows in diagnosis.tables()]
+    return Result(document, records, tables, above=[for_the_command_line(line) for line in diagnosis.sentences()])

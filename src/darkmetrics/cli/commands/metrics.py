@@ -9,7 +9,7 @@ EXAMPLE = "Example: darkmetrics metrics --format json"
 
 
 def main(common: CommonOptions) -> None:
-    """Which metrics are there, and what does each one mean?"""
+    """List the metrics and their meaning."""
     check_writable(common.output)
     entries = []
     for name in dm.list_metrics():

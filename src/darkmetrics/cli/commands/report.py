@@ -1,65 +1,53 @@
 """darkmetrics report."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 import darkmetrics as dm
-from darkmetrics.cli.evaluation import as_result, evaluated_file, verdicts
+from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
 from darkmetrics.cli.messages import WordedError
-from darkmetrics.cli.options import EvaluationOptions, PageOptions
-from darkmetrics.cli.output import (
-    check_writable,
-    in_words,
-    progress,
-    publish,
-    say,
-    seen_by_a_person,
-    write_output,
-)
+from darkmetrics.cli.options import ConfidenceOption, EvaluationOptions, PageOptions, TargetOption, Title
+from darkmetrics.cli.output import check_writable, in_words, progress, publish, say, write_output
 from darkmetrics.cli.settings import command_line
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
 
-def main(
-    options: EvaluationOptions,
-    common: PageOptions,
-    context: typer.Context,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Heading of the report.")] = None,
-) -> int:
-    """One page that can be mailed: metrics, curves, what if, diagnosis and assumptions, in one HTML file.
+@dataclass(frozen=True)
+class ReportedOptions(ConfidenceOption, TargetOption, EvaluationOptions):
+    """Options of an evaluation with targets."""
 
-    --output names the page, and must be given; its suffix, .html, .md or .json, says what it is. Standard output gets
-    what the evaluate command prints.
+
+def main(options: ReportedOptions, common: PageOptions, title: Title = None) -> int:
+    """Write metrics, curves, sensitivity, diagnosis and assumptions to one HTML file that can be mailed.
+
+    --output is required; its suffix, .html, .md or .json, sets the format. Standard output gets what evaluate prints.
     """
     output, view = page_output(common.output, *paths_of(options.file), options.reference)
+    targets = targets_from(options.target)
     with progress("reading", "evaluating", "drawing the report") as begin:
-        said = not seen_by_a_person(common.result_format)
-        rows, result, targets = evaluated_file(options, common.seed, begin, said=said)
+        rows, result = evaluate_file(options, targets, common.seed, begin)
         begin()
         with in_words(rows.names):
-            source = {"file": rows.source, **{f"{role} column": name for role, name in rows.names.items()}}
-            source["command"] = command_line(context)
+            source = rows.described | {"command": command_line()}
             summary = dm.report.summarize(
                 result, targets=targets, title=title, source=source, confidence=options.confidence
             )
             page = dm.report.render(summary, view)
     write_output(output, page)
-    found = verdicts(result, targets, options.confidence)
-    code = publish(as_result(result, found, rows.names), common.result_format, None)
+    verdicts = verdicts_of(result, targets, options.confidence)
+    code = publish(as_result(result, rows.names, verdicts), common.result_format, None)
     say(f"\nReport: {Path(output).resolve()}")
     return code
 
 
 def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:
-    """Where the report goes, checked, and which view of it the name of the file asks for."""
+    """Return where the report goes, checked, and its format."""
     from darkmetrics.report.render import SUFFIXES, no_such_suffix
 
     if output is None:
-        raise WordedError("--output: say where the report goes, such as -o report.html.")
+        raise WordedError("--output: missing. Pass where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
     view = SUFFIXES.get(Path(output).suffix.lower())
     if view is None:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
-import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import typer
-
 import darkmetrics as dm
-from darkmetrics.cli.evaluation import label_model_of, zero_division_of
-from darkmetrics.cli.inputs import Rows, load, load_reference, paths_of
+from darkmetrics.cli.evaluation import settings_of
+from darkmetrics.cli.inputs import Rows, load, paths_of, read_reference, stored_counts
+from darkmetrics.cli.mechanism import mechanism_from
 from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
 from darkmetrics.cli.options import (
-    COLUMNS,
+    DATA,
+    DELAYS,
+    MISSINGNESS,
+    TARGETS,
     CommonOptions,
     DataOptions,
+    MechanismOptions,
+    MethodOptions,
     MetricOptions,
-    ModelOptions,
-    ReferenceOption,
-    ZeroDivisionOption,
+    argument,
+    number,
+    option,
 )
-from darkmetrics.cli.output import (
-    check_writable,
-    in_words,
-    progress,
-    publish,
-)
+from darkmetrics.cli.output import check_writable, in_words, progress, publish
 from darkmetrics.cli.rendering import Check, Result, Table
 
 EXAMPLE = "Example: darkmetrics verify may.parquet since-may.csv --label fraud --score p --missingness by_score"
@@ -36,139 +35,106 @@ EXAMPLE = "Example: darkmetrics verify may.parquet since-may.csv --label fraud -
 class BeforeArgument:
     """The earlier rows."""
 
-    before: Annotated[
-        str,
-        typer.Argument(
-            metavar="BEFORE",
-            help="Aggregated counts of the earlier rows, stored by EvaluationSet.to_parquet.",
-            show_default=False,
-        ),
-    ]
+    before: Annotated[str, argument("BEFORE", "Counts of the earlier rows, stored by EvaluationSet.to_parquet.")]
 
 
 @dataclass(frozen=True)
 class ArrivalOptions:
-    """When labels arrived."""
+    """When labels arrived, and what was known per row."""
 
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--time",
-            metavar="COL",
-            help="When each label arrived: a date, or (delayed labels) time since BEFORE. [default: one batch]",
-            rich_help_panel=COLUMNS,
-        ),
+    strata: Annotated[str | None, option(MISSINGNESS, "COL", "Column of segments, if BEFORE has them.")] = None
+    propensity: Annotated[
+        str | None, option(MISSINGNESS, "COL", "Column of probabilities to get a label, if BEFORE has them.")
     ] = None
-    age: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Column of the ages that rows had in BEFORE, if it has ages.", rich_help_panel=COLUMNS
-        ),
+    age: Annotated[str | None, option(DELAYS, "COL", "Column of ages of the rows in BEFORE, if it has ages.")] = None
+    time: Annotated[
+        str | None, option(DATA, "COL", "When each label arrived: a date, or time since BEFORE. [default: one batch]")
     ] = None
 
 
 @dataclass(frozen=True)
-class VerifyOptions(
-    ArrivalOptions, ZeroDivisionOption, ReferenceOption, ModelOptions, MetricOptions, DataOptions, BeforeArgument
-):
-    """The earlier counts, the labels that arrived since, and the assumptions of the earlier evaluation."""
+class VerifyOptions(ArrivalOptions, MethodOptions, MechanismOptions, MetricOptions, DataOptions, BeforeArgument):
+    """The earlier counts, the labels that arrived since, and the options of the earlier evaluation."""
 
 
 def main(
     options: VerifyOptions,
     common: CommonOptions,
     alpha: Annotated[
-        float,
-        typer.Option(metavar="P", help="Largest probability of ever rejecting correct probabilities."),
+        float, number(TARGETS, "P", "Largest probability of ever rejecting correct probabilities.")
     ] = 0.05,
     arrival: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOW",
-            help="Which labels arrive first: alike (independent of the label at a given score), late (as learned from "
-            "ages) or any.",
-        ),
+        option(TARGETS, "HOW", "Labels that arrive first: alike (at random at a score), late (by age) or any."),
     ] = None,
     elapsed: Annotated[
-        float | None, typer.Option(metavar="T", help="For delayed labels without --time: time since BEFORE.")
+        float | None, number(DELAYS, "T", "Time since BEFORE, for delayed labels without --time.")
     ] = None,
 ) -> int:
     """Test whether an earlier evaluation agrees with labels that arrived later.
 
-    BEFORE contains the aggregated counts of the earlier rows, as EvaluationSet.to_parquet stores them; set the options
-    of the earlier evaluation. FILE contains the rows whose labels have arrived since, or all rows again, or counts. The
-    test is sequential; if it rejects the probabilities at level --alpha, the exit code is 1.
+    BEFORE contains the counts of the earlier rows; pass the options of the earlier evaluation. FILE contains the rows
+    whose labels have arrived since, or all rows again, or counts. The test is sequential; if it rejects the
+    probabilities at level --alpha, the exit code is 1.
     """
     check_writable(common.output, options.before, *paths_of(options.file), options.reference)
-    with progress("reading", "verification") as begin:
+    with progress("reading", "verifying") as begin:
         begin()
         with worded():
             before = dm.EvaluationSet.from_parquet(options.before)
-        after, rows = _after(options, before)
+        after: Any = stored_counts(options, options.file)
+        others = [] if options.time is None else [options.time]
+        rows = load(options, others=others) if after is None else None
         names = {"label": "label", "score": "score"} if rows is None else rows.names
         begin()
         with in_words(names):
-            found = dm.verify(
+            mechanism: Any = mechanism_from(options, read_reference(options.reference, names, before.pos_label))
+            after = after if rows is None else _labels(rows, before, mechanism, options)
+            verification = dm.verify(
                 before,
                 after,
                 elapsed=elapsed,
                 arrival=arrival,
                 alpha=alpha,
                 metrics=options.metric or dm.metrics.DEFAULT_METRICS,
-                label_model="auto" if options.prob is not None else label_model_of(options),
-                missingness=options.missingness,
-                reference=load_reference(options.reference, names, before.pos_label),
-                method=options.method,
-                zero_division=zero_division_of(options),
-                confidence_level=options.confidence_level,
+                missingness=mechanism.without_rows() if isinstance(mechanism, dm.missing.Mechanism) else mechanism,
                 rng=common.seed,
+                **settings_of(options),
             )
-    verdict = f"the probabilities are {'' if found.is_rejected else 'not '}rejected (--alpha {alpha:g})."
+    verdict = f"the probabilities are {'' if verification.is_rejected else 'not '}rejected (--alpha {alpha:g})."
     result = Result(
-        found.to_dict(),
-        found.records(),
-        [Table(*found.table())] if found.resolved_metrics else [],
-        above=[for_the_command_line(line) for line in found.words()],
-        below=[for_the_command_line(line) for line in found.notes()],
-        checks=[
-            Check("probabilities hold", not found.is_rejected, f"the probabilities are {verdict} (--alpha {alpha:g}).")
-        ],
+        verification.to_dict(),
+        verification.to_records(),
+        [Table(*verification._table())] if verification.resolved_metrics else [],
+        above=[for_the_command_line(line) for line in verification._words()],
+        below=[for_the_command_line(line) for line in verification._notes()],
+        checks=[Check("probabilities hold", not verification.is_rejected, verdict)],
     )
     return publish(result, common.result_format, common.output)
 
 
-def _after(options: VerifyOptions, before: dm.EvaluationSet) -> tuple[Any, Rows | None]:
-    """The labels that came, as cells or as the rows of a file, by the time at which they came if that is a column."""
-    if options.label is None and options.score is None and options.file.endswith(".parquet"):
-        # A table of rows is no cells, and its columns are then guessed.
-        with contextlib.suppress(dm.InputError):
-            return dm.EvaluationSet.from_parquet(options.file), None
-    kinds = {"prob": options.prob, "propensity": options.propensity, "strata": options.strata}
-    rows = load(options, time=options.time, age=options.age, **kinds)
-    if rows.frame is not None:
-        raise WordedError(f"{options.file}: too large to be read as rows. Store its cells and name these.")
-    data = rows.data(before.threshold) | {part: rows.columns[part] for part in ("age",) if part in rows.columns}
-    if "prob" in rows.columns:
-        data["probability"] = rows.columns["prob"]
-    with in_words(rows.names):
-        if options.time is None:
-            return dm.EvaluationSet(**data), rows
-        return _by_time(data, rows.columns["time"]), rows
-
-
-def _by_time(data: dict[str, Any], time: Any) -> dict[Any, dm.EvaluationSet]:
-    """The rows of each time; those without one had their label before."""
+def _labels(rows: Rows, before: dm.EvaluationSet, mechanism: Any, options: VerifyOptions) -> Any:
+    """Return the labels that arrived: as one set, or as one per time."""
+    if not isinstance(rows.data, Mapping):
+        raise WordedError(f"{rows.source}: too large to be read as rows. Store its counts and pass these.")
+    known = mechanism if isinstance(mechanism, dm.missing.Mechanism) else None
+    settings = {
+        **rows.arguments,
+        "missingness": known if options.age is None else dm.missing.Delayed(age=options.age),
+        "threshold": before.threshold,
+    }
+    if options.time is None:
+        return dm.EvaluationSet(**settings)
     from darkmetrics import frames
 
-    values, missing = frames.value_column(time, "time")
+    values, missing = frames.value_column(rows.data[options.time], "time")
     places: dict[Any, list[int]] = {}
-    for at, (value, gap) in enumerate(zip(values.tolist(), missing.tolist(), strict=True)):
-        if not gap:
-            places.setdefault(value, []).append(at)
-    columns = {name: column for name, column in data.items() if frames.is_container(type(column))}
-    fixed = {name: value for name, value in data.items() if name not in columns}
-    sets = {}
-    for value, own in places.items():
-        rows: dict[str, Any] = {name: [column[at] for at in own] for name, column in columns.items()}
-        sets[value] = dm.EvaluationSet(**fixed, **rows)
-    return sets
+    for place, (value, is_missing) in enumerate(zip(values.tolist(), missing.tolist(), strict=True)):
+        if not is_missing:  # rows without a time had their label before
+            places.setdefault(value, []).append(place)
+    return {
+        value: dm.EvaluationSet(
+            **settings | {"data": {name: [column[i] for i in where] for name, column in rows.data.items()}}
+        )
+        for value, where in places.items()
+    }

@@ -1,0 +1,51 @@
+"""Reference: fully labeled rows, such as those of an earlier month."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from darkmetrics.argument_types import FrameLike
+from darkmetrics.data.evaluation_set import EvaluationSet
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Fully labeled reference rows; nothing has to be known about why other labels are missing.
+
+    Assumes that the relation of score and label has not drifted since. If the labeled rows contradict the reference
+    rows, `evaluate` warns, and half of the answer does not use the reference rows. To state that nothing has drifted,
+    pass them to a mechanism: `ByScoreAndLabel(reference=Reference(...))`.
+
+    Parameters
+    ----------
+    y_true : array-like, str or EvaluationSet
+        Labels, none of them missing; the name of a column of `data`; or the rows as an EvaluationSet.
+    y_score : array-like, mapping or str, optional
+        Scores, or the name of a column of `data`; for `compare`, a mapping from models to scores.
+    data : DataFrame, path or anything else that `evaluate` reads, optional
+        Table with the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import darkmetrics as dm
+    >>> rng = np.random.default_rng(0)
+    >>> y_score = rng.random(3000)
+    >>> y = (rng.random(3000) < y_score).astype(float)
+    >>> y_true = np.where(rng.random(3000) < np.where(y == 1, 0.6, 0.2), np.nan, y)[:2000]  # positives are missing
+    >>> earlier = dm.missing.Reference(y[2000:], y_score[2000:])
+    >>> stated = dm.missing.ByScoreAndLabel(reference=earlier)
+    >>> result = dm.evaluate(y_true, y_score[:2000], missingness=stated, metrics="recall")
+    >>> print(f"{result['recall'].mean():.2f}; in truth {y[:2000][y_score[:2000] >= 0.5].sum() / y[:2000].sum():.2f}")
+    0.74; in truth 0.73
+    """
+
+    y_true: Any
+    y_score: Any = None
+    data: FrameLike | None = field(default=None, repr=False)
+
+    @property
+    def rows(self) -> Any:
+        """The rows as a pair (labels, scores) or an EvaluationSet; a Reference if they are in a table."""
+        if self.data is not None:
+            return self
+        return self.y_true if isinstance(self.y_true, EvaluationSet) else (self.y_true, self.y_score)
