@@ -997,7 +997,8 @@ def test_the_population_leaves_more_open_than_the_rows():
 def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Fixed(0.5), metrics="recall")
     with pytest.raises(
-        dm.InputError, match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$"
+        dm.InputError,
+        match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$",
     ):
         dm.compare(one, one)
 
