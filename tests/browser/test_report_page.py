@@ -131,7 +131,7 @@ def test_the_share_slider_shows_what_a_tilted_label_model_says(open_page, report
     page.locator("#share-slider").fill(str(place))
     shown = cells(page, "share-table")
     y_true, y_score = rows()
-    tilted = dm.missing.ExponentialTilt("calibrated", prevalence=share)
+    tilted = dm.missing.ExponentialTilt("by_score", prevalence=share)
     result = dm.evaluate(y_true, y_score, missingness=tilted, metrics=METRICS)
     assert list(shown) == METRICS
     for name, distribution in result.items():
