@@ -43,7 +43,7 @@ def test_different_reasons_of_which_one_is_refuted_are_said():
     assert "June: Assumed: labels are missing by label, whatever the score." in text
     assert "May: Assumed: labels are missing at random or by score." in text
     assert "Why labels are missing is not the same in both: by label (June), by score or at random (May)." in text
-    assert "RecordedWarning of June: The rows contradict missingness='by_label': scores" in text
+    assert "Warning for June: The rows contradict missingness='by_label': scores" in text
     said = found.to_dict()["warnings"]
     assert [one["category"] for one in said["after"]] == ["AssumptionWarning"]
     assert said["before"] == []
@@ -62,13 +62,13 @@ def test_a_warning_about_both_is_said_once():
         )
     notes = dm.compare_evaluations(one, other)._notes()
     assert [note for note in notes if note.startswith("RecordedWarning")] == [
-        "RecordedWarning of both: recall is undefined (0/0) always; it counts as 0 then."
+        "Warning for both: recall is undefined (0/0) always; it counts as 0 then."
     ]
 
 
 def test_the_page_of_a_change_says_a_warning_once():
     found = dm.compare_evaluations(refuted(), month(2), names=("June", "May"))
-    assert "RecordedWarning of" not in found.report().html
+    assert "Warning for" not in found.report().html
 
 
 def test_a_0_by_0_that_is_only_likely_is_said_with_its_chance():

@@ -122,7 +122,7 @@ def test_a_set_whose_buckets_hold_one_score_each_stays_exact():
 
 @pytest.mark.parametrize("bad", [15, 0, -1, 64.0, True, "64", None])
 def test_a_number_of_buckets_is_a_whole_number_of_at_least_16(bad):
-    with pytest.raises(InputError, match=r"^buckets: expected a whole number of at least 16, got"):
+    with pytest.raises(InputError, match=r"^score_bins: expected a whole number of at least 16, got"):
         EvaluationSet([1, 0], [0.1, 0.9]).binned(bad)
 
 

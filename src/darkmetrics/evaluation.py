@@ -299,7 +299,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         return load("plotting.arrivals:plot_arrival")(self, ax=ax)
 
     def sentence(self, metric: str) -> str:
-        """What is known of one metric, in words for somebody who has never record_warnings of it, with what is assumed.
+        """Return what is known of one metric in plain words, with what is assumed.
 
         Examples
         --------

@@ -108,7 +108,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers and text, ready for JSON."""
-        raise NotImplementedError
+        raise AttributeError(f"{type(self).__name__} has no to_dict. Print it.")
 
     def to_json(self, path: PathLike | None = None, *, indent: int | None = None) -> str:
         """Return `to_dict()` as JSON text, and write it to a file if a path is passed."""
@@ -119,7 +119,7 @@ class Result:
 
     def to_records(self) -> list[dict[str, Any]]:
         """Return one flat record per row of `to_frame`."""
-        raise NotImplementedError
+        raise AttributeError(f"{type(self).__name__} has no records and no frame. Call to_dict().")
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return `to_records()` as a pandas, Polars or PyArrow frame: the named one, or the first one installed."""

@@ -154,7 +154,7 @@ def test_what_was_assumed_and_warned_of_is_in_every_format(run, refuted, format_
         assert {side: len(said) for side, said in json.loads(done.out)["warnings"].items()} == {"after": 1, "before": 0}
     if format_ == "table":
         assert "Warning: june.csv: The rows contradict" in done.out
-        assert "RecordedWarning of" not in done.out
+        assert "Warning for" not in done.out
 
 
 def test_the_columns_of_csv_are_those_that_the_page_explains(run, two):

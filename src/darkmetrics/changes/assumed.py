@@ -50,7 +50,7 @@ def warned_in_words(names: Sequence[str], both: Sequence[Evaluation]) -> list[st
     after, before = ([_first(warned.message) for warned in one.warnings] for one in both)
     return list(
         dict.fromkeys(
-            f"RecordedWarning of {whose}: {text}"
+            f"Warning for {whose}: {text}"
             for text in [*after, *before]
             for whose in ["both" if text in after and text in before else short(names[0 if text in after else 1])]
         )

@@ -88,7 +88,7 @@ def bucket_number(score_bins: Any) -> int:
     """A number of buckets as given by a user: the power of two at or below it."""
     whole = isinstance(score_bins, (int, np.integer)) and not isinstance(score_bins, bool)
     if not whole or score_bins < FEWEST_BUCKETS:
-        raise InputError(f"buckets: expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}.")
+        raise InputError(f"score_bins: expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}.")
     return nested_number(score_bins)
 
 

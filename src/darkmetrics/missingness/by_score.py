@@ -1,4 +1,4 @@
-"""ByScore probabilities: labels missing at random, or by score."""
+"""Labels missing at random, or by score: probabilities are calibrated on labeled rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace

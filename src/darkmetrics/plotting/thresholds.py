@@ -148,7 +148,7 @@ def _curves_from(given: Any) -> ThresholdCurves:
     """Curves as they are, or those of an evaluation."""
     if isinstance(given, Evaluation):
         return curves_of(given.rows)
-    style.checked("curves", given, ThresholdCurves, "what curves(result) or evaluate returns")
+    style.checked("curves", given, ThresholdCurves, "what threshold_curves(result) or evaluate returns")
     return cast("ThresholdCurves", given)
 
 
