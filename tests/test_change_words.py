@@ -61,7 +61,7 @@ def test_a_warning_about_both_is_said_once():
             dm.evaluate([0, 0, 0, 0], p, metrics="recall") for p in ([0.9, 0.2, 0.7, 0.1], [0.8, 0.3, 0.6, 0.2])
         )
     notes = dm.compare_evaluations(one, other)._notes()
-    assert [note for note in notes if note.startswith("RecordedWarning")] == [
+    assert [note for note in notes if note.startswith("Warning for")] == [
         "Warning for both: recall is undefined (0/0) always; it counts as 0 then."
     ]
 

@@ -596,7 +596,9 @@ def test_plots_of_something_else_say_what_they_want():
     result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
     wrong: Any = 3
     for plot in (dm.plotting.plot_curves, dm.plotting.plot_roc, dm.plotting.plot_precision_recall):
-        with pytest.raises(dm.InputError, match=r"curves: expected what curves\(result\) or evaluate returns, got int"):
+        with pytest.raises(
+            dm.InputError, match=r"curves: expected what threshold_curves\(result\) or evaluate returns, got int"
+        ):
             plot(wrong)
     for draw in (dm.plotting.plot_metrics, dm.plotting.plot_variance, dm.plotting.plot_scores):
         with pytest.raises(dm.InputError, match="evaluation: expected what evaluate returns, got int"):
