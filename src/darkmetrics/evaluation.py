@@ -148,7 +148,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         NaN where the metric is never defined.
         """
         name = name_in(self.distributions, metric)
-        value = target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+        value = target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         return chance_of_target(self.distributions[name], value, self.metrics[name].better)
 
     @cached_property
@@ -220,7 +220,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         """
         name = name_in(self.distributions, metric)
         return load("sensitivity:tipping_point_of")(
-            self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+            self, name, target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         )
 
     def target_by_reason(self, metric: str, target: float) -> dict[str, float]:

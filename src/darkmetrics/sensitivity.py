@@ -131,8 +131,10 @@ def check_odds(odds: Any) -> float:
     """Validate a factor on the odds."""
     if not is_number(odds) or not 1.0 <= odds < np.inf:
         raise InputError(
-            f"odds: {odds!r}. It must be a finite number of at least 1: how many times higher or lower the odds of the "
-            "missing rows may be. What no labels can pass is result[metric].support()."
+            "odds",
+            f"{odds!r}",
+            "It must be a finite number of at least 1: how many times higher or lower the odds of the missing rows "
+            "may be. What no labels can pass is result[metric].support().",
         )
     return float(odds)
 

@@ -25,20 +25,28 @@ def targets_from(passed: Sequence[str] | None, option: str = "--target", only: s
         name, sign, value = _parts(text)
         target = number_from(value)
         if not sign or not name or target is None or not math.isfinite(target):
-            raise WordedError(f"{option}: cannot read {text!r}. Write it like recall=0.8.")
+            raise WordedError(option, f"cannot read {text!r}", "", "Write it like recall=0.8.")
         with in_words({}, metrics=option):
             metric = dm.metrics.metrics_from(name)[0]
-            check_target(metric, target, f"{option}: {value} for {name!r}")
+            check_target(metric, target, option, f"{value} for {name!r}")
         if only not in ("", metric.better):
             other = "--fail-over" if only == "higher" else "--fail-under"
             raise WordedError(
-                f"{option}: {text!r}, but {metric.better} is better. Write {other} {metric.name}={target:g}."
+                option,
+                f"{text!r}, but {metric.better} is better",
+                "",
+                f"Write {other} {metric.name}={target:g}.",
             )
         better, wanted = ("lower", "<=") if metric.better == "lower" else ("higher", ">=")
         if sign not in ("=", wanted):
-            raise WordedError(f"{option}: {text!r}, but {better} is better. Write {metric.name}{wanted}{target:g}.")
+            raise WordedError(
+                option,
+                f"{text!r}, but {better} is better",
+                "",
+                f"Write {metric.name}{wanted}{target:g}.",
+            )
         if metric.name in targets:
-            raise WordedError(f"{option}: {metric.name!r} has two targets. Pass one.")
+            raise WordedError(option, f"{metric.name!r} has two targets", "", "Pass one.")
         targets[metric.name] = target
     return targets
 

@@ -37,9 +37,7 @@ PHRASES = {
     "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
     "no result of .alerts()": "no result of this command",
     "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
-    "pass dm.missing.Reference, Delayed or Propensity": "pass --reference, --scored-at or --propensity",
     "; see .grouped.": "; --format csv has them.",
-    "list_metrics() shows": "`darkmetrics metrics` shows",
     "See .diagnosis.": "`darkmetrics diagnose` says more.",
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
     ": groups[key].notes.": "; --format json has the notes.",
@@ -55,7 +53,10 @@ CODE = {
     "an object of dm.missing": "",
     "metrics.expected_cost": "'expected_cost(1, 10)'",
     "list_metrics": "`darkmetrics metrics`",
-    ".diagnosis": "`darkmetrics diagnose`",
+    "diagnosis": "Run darkmetrics diagnose for details.",
+    "mechanisms": "--reference, --scored-at or --propensity",
+    "input format": ", or pass --input-format",
+    "one class": "a column of 0 and 1",
 }
 # Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
 # "or" between them; last a name that has an underscore, which no plain word has.

@@ -114,7 +114,7 @@ def main(
     _check_plot(plot, common.output, [*inputs, known])
     check_report(page.report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
-        raise WordedError("--by: no column of groups. Pass one, or a column of dates as --time.")
+        raise WordedError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
     targets = targets_from(options.target)
     from darkmetrics.monitoring.alerts import alerts_of, asked_from
 
@@ -173,11 +173,11 @@ def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) 
         return
     check_writable(plot, *inputs, option="--plot")
     if Path(plot).suffix.lower() not in _PICTURES:
-        raise WordedError(f"--plot: {plot} must end in {', '.join(_PICTURES)}, which says what to draw.")
+        raise WordedError("--plot", str(plot), f"It must end in {', '.join(_PICTURES)}, which sets what to draw.")
     if output is not None and Path(plot).resolve() == Path(output).resolve():
-        raise WordedError(f"--plot: {plot} is the --output as well. Name another file.")
+        raise WordedError("--plot", f"{plot} is the --output as well", "", "Pass another file.")
     if find_spec("matplotlib") is None:
-        raise WordedError("--plot: needs matplotlib; pip install 'darkmetrics[plot]'.")
+        raise WordedError("--plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.")
 
 
 def _known_file(known: str | None, common: CommonOptions) -> str | None:
@@ -186,7 +186,10 @@ def _known_file(known: str | None, common: CommonOptions) -> str | None:
         return known
     if common.result_format != "json":
         raise WordedError(
-            f"--known-alerts: {known} is the --output as well, which must then be JSON: add --format json."
+            "--known-alerts",
+            f"{known} is the --output as well",
+            "The output must then be JSON.",
+            "Pass --format json.",
         )
     if Path(known).exists():
         return known
