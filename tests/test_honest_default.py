@@ -55,7 +55,7 @@ class WithoutBoth(Unknown):
         posterior = super().posterior(data)
         kept = posterior.reason != BOTH
         weight = posterior.weight[kept] / posterior.weight[kept].sum()
-        return dm.missing.Posterior(weight, posterior.probability[kept], bucket=posterior.bucket)
+        return dm.missing.Posterior(weight, posterior.probability[kept], column=posterior.column)
 
     def describe(self, data, posterior):
         return ""

@@ -179,7 +179,7 @@ def nodes_of_reason(posterior: Posterior, reason: int) -> Posterior:
     weight = posterior.weight[own]
     total = float(weight.sum())
     weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
-    return Posterior(weight, posterior.probability[own], bucket=posterior.bucket)
+    return Posterior(weight, posterior.probability[own], column=posterior.column)
 
 
 def _missing_score_higher(data: EvaluationSet) -> bool:
