@@ -12,7 +12,7 @@ from darkmetrics.exceptions import warn
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, mechanism_weights
 from darkmetrics.posterior import Posterior
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
 
 # Fraction of rows with scores outside [0, 1] that is ignored.
 _NEGLIGIBLE = 0.001
@@ -63,7 +63,7 @@ def warn_of_default_threshold(sets: Sequence[EvaluationSet], metrics: Iterable[M
 
 
 def proven(distributions: dict[str, MetricDistribution]) -> str:
-    """What is proven about the error of approximate laws, in a sentence."""
+    """Return a sentence on the proven error bounds of approximate distributions."""
     proofs = {name: distribution.certificate for name, distribution in distributions.items()}
     useful = [
         f"{proof.ks_bound:.2g} ({name}{'' if proof.confidence == 1.0 else f', {level_text(proof.confidence)} sure'})"
@@ -71,8 +71,22 @@ def proven(distributions: dict[str, MetricDistribution]) -> str:
         if proof is not None and not proof.vacuous
     ]
     useless = [name for name, proof in proofs.items() if proof is None or proof.vacuous]
-    text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
-    return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
+    texts = [f"Probabilities have an error of at most {', '.join(useful)}."] if useful else []
+    texts += [f"No error bound is proven for {', '.join(useless)}."] if useless else []
+    return " ".join(texts)
+
+
+def describe_undefined(probabilities: Mapping[str, float]) -> list[str]:
+    """Return a line on metrics that may be undefined (0/0), with the probability that they are.
+
+    Examples
+    --------
+    >>> from darkmetrics.footnotes import describe_undefined
+    >>> describe_undefined({"precision": 0.012, "recall": 0.0})
+    ['Undefined (0/0) with probability 1.2% (precision).']
+    """
+    texts = [f"{chance_text(p)} ({name})" for name, p in probabilities.items() if p > 0.0]
+    return [f"Undefined (0/0) with probability {', '.join(texts)}."] if texts else []
 
 
 def buckets_in_words(score_bins: int, effects: Mapping[str, float]) -> str:
