@@ -156,7 +156,9 @@ def test_sets_that_do_not_belong_together_do_not_merge():
         data + EvaluationSet(Y, SCORE, threshold=0.3)
     with pytest.raises(InputError, match=r"threshold: .* threshold 0\.5, the other from y_pred"):
         data + EvaluationSet(Y, SCORE, y_pred=[1, 0, 1, 1, 0, 0])
-    with pytest.raises(InputError, match="probability: one set has probabilities, the other has 2 missing labels without"):
+    with pytest.raises(
+        InputError, match="probability: one set has probabilities, the other has 2 missing labels without"
+    ):
         data + EvaluationSet(Y, SCORE, missingness=dm.missing.Fixed([0.5, 0.5]))
     with pytest.raises(TypeError):
         data + 1

@@ -361,9 +361,7 @@ def test_arrays_next_to_columns_that_are_not_in_memory_are_refused(argument, tmp
     given: Any = {"y_true": "y_true", "y_score": "y_score", **VALUES[argument](columns[argument])}
     for data in (str(path), [path], pl.scan_parquet(path)):
         for call in (EvaluationSet, dm.evaluate):
-            with pytest.raises(
-                InputError, match=rf"^{argument}: values, but data is not in memory"
-            ):
+            with pytest.raises(InputError, match=rf"^{argument}: values, but data is not in memory"):
                 call(data=data, **given)
 
 

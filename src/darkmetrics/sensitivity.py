@@ -45,9 +45,9 @@ class Sensitivity(Mapping[str, Interval]):
     ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.9]), metrics=["precision", "recall"]
     ... )
     >>> print(result.sensitivity(odds=4))
-                  90% interval   if odds 4x off
-    precision   0.500 to 1.000   0.500 to 1.000
-    recall      0.500 to 0.667   0.500 to 0.667
+                  90% interval   sensitivity (odds x4)
+    precision   0.500 to 1.000          0.500 to 1.000
+    recall      0.500 to 0.667          0.500 to 0.667
     """
 
     odds: float
@@ -76,7 +76,7 @@ class Sensitivity(Mapping[str, Interval]):
     @property
     def column(self) -> str:
         """The heading of these intervals in a table."""
-        return f"if odds {self.odds:g}x off"
+        return f"sensitivity (odds x{self.odds:g})"
 
 
 @prints_plainly

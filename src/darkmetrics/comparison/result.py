@@ -53,7 +53,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
     """
 
     _report: ClassVar[str] = "report.models:write_comparison_report"
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     rows: SharedRows
     question: Question

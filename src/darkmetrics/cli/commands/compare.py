@@ -229,7 +229,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     return Result(
         document,
         records,
-        [Table(header, rows, words=2)],
+        [Table(header, rows, words=found._text_columns)],
         above=[for_the_command_line(text) for text in found._words()],
         below=found._notes(),
         warnings=[f"Warning: {one.message}" for one in said],

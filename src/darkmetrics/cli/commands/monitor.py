@@ -219,16 +219,14 @@ def _as_result(result: Alerts) -> Result:
 
     header, rows = result._table(most=_SHOWN)
     names, left_out = result.grouped.names, len(result.grouped) - _SHOWN
-    tables = [Table(header, rows, words=len(names) + bool(result.targets))]
     above = result._words()
     if left_out > 0:
-        tables[:0] = [_alerts(result)] if result else []
         first = ", those with an alert first" if result else ""
         above.append(f"{_SHOWN} of {len(result.grouped):,} groups{first}; --format csv has all.")
     return Result(
         result.to_dict(),
         records_of(result),
-        tables,
+        [Table(header, rows, words=result._text_columns)],
         above=above,
         below=[for_the_command_line(note) for note in result._notes()],
         checks=_checks(result),
@@ -265,20 +263,3 @@ def _checks(result: Alerts) -> list[Check]:
                 passed, words = None, f"{where}: {result.too_small.get(key, 'not looked at')}"
             checks.append(Check(wanted, passed, f"{words}.", group=where))
     return checks
-
-
-def _alerts(result: Alerts) -> Table:
-    from darkmetrics.monitoring.wording import probability_text
-
-    rows = [
-        [
-            alert.group,
-            f"{alert.metric} {alert.side} {alert.target:g}",
-            probability_text(alert.probability),
-            f"{alert.q_value:.2g}",
-            *([] if result.gone is None else [alert.age]),
-        ]
-        for alert in result
-    ]
-    header = ["alert", "target", "P(missed)", "q-value", *([] if result.gone is None else [""])]
-    return Table(header, rows, words=2)
