@@ -299,7 +299,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         'recall'
         """
         draw = load(
-            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.metrics:plot_metrics"
+            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.forests:plot_metrics"
         )
         return draw(self, metric, ax=ax, **settings)
 
