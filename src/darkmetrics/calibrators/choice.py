@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike, Classifier
-from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores
+from darkmetrics.calibrators.base import Calibrator, checked_draws, checked_scores
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Flexible, Platt
@@ -70,7 +70,7 @@ class Fitted(Calibrator):
         return chance
 
     def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
-        return np.tile(self.predict(scores), (checked_number(n_draws, "n_draws", 1, 1 << 20), 1))
+        return np.tile(self.predict(scores), (checked_draws(n_draws), 1))
 
 
 WORDS: dict[str, type[Calibrator]] = {

@@ -1,7 +1,7 @@
 """Label shift: labels missing because of what they are."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
@@ -17,7 +16,6 @@ from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.rows import Rows
@@ -79,12 +77,6 @@ class ByLabel(Mechanism):
     prior_scale: float = _DIFFERENCE
     strata: RowValues = None
     n_draws: int = N_DRAWS
-
-    def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        given: Any = self.prior_scale
-        if not (is_number(given) and 1e-6 <= given <= 1e6):
-            raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)

@@ -39,11 +39,6 @@ class Fixed(Mechanism):
 
     probability: Numbers | str | None = None
 
-    def __post_init__(self) -> None:
-        value: Any = self.probability
-        if is_number(value) and not 0.0 <= value <= 1.0:
-            raise InputError(f"probability: {value!r}. It must lie in [0, 1].")
-
     def row_values(self) -> dict[str, Any]:
         return {} if is_number(self.probability) else super().row_values()
 

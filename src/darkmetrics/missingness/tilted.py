@@ -9,7 +9,6 @@ from scipy.special import logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, MissingnessLike, missing_rows
 from darkmetrics.posterior import Posterior
@@ -55,12 +54,7 @@ class ExponentialTilt(Mechanism):
     def __post_init__(self) -> None:
         if (self.prevalence is None) == (self.delta is None):
             raise InputError("prevalence: state either prevalence= or delta=, and not both.")
-        number: Any = self.prevalence if self.delta is None else self.delta
-        if not is_number(number) or not np.isfinite(number):
-            name = "prevalence" if self.delta is None else "delta"
-            raise InputError(f"{name}: {number!r}. It must be a finite number.")
-        if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
-            raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
+        super().__post_init__()
 
     @property
     def base_mechanism(self) -> Mechanism:

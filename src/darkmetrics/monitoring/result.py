@@ -12,6 +12,7 @@ from darkmetrics.argument_types import GroupLike, PathLike
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.changes import Disparity, EvaluationChange, Trend
+from darkmetrics.constraints import checked
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
@@ -261,6 +262,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         asked = asked_from(targets, self.metrics.values(), self.names, self.period, **settings)
         return alerts_of(self, asked, arguments_given(GroupedEvaluation.alerts, given))
 
+    @checked
     def compare(
         self, after: GroupLike, before: GroupLike, *, confidence_level: float | None = None
     ) -> EvaluationChange:
@@ -316,6 +318,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         """
         return trend_of_groups(self, metric, segment)
 
+    @checked
     def disparity(
         self, metric: str | None = None, kind: str = "difference", *, groups: Sequence[Any] | None = None
     ) -> Disparity:
