@@ -47,11 +47,8 @@ def build(mechanism, y, s, reference):
     calibrator = fit_data.logistic_calibrator("flexible")
     rows, model = fit_data.rows(calibrator), Model()
     label = add_curve(model, calibrator, rows)
-    if mechanism == "by score":
-        missing = add_by_score(model, label, rows)
-    else:
-        add = add_by_label if mechanism == "by label" else add_by_score_and_label
-        missing, _ = add(model, label, rows)
+    declare = dict(zip(MECHANISMS, (add_by_score, add_by_label, add_by_score_and_label), strict=True))[mechanism]
+    missing, _ = declare(model, label, rows)
     add_reference(model, calibrator, fit_data.reference)
     return model, missing, rows
 

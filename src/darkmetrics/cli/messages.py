@@ -28,8 +28,7 @@ _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores"
 PHRASES = {
     "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
     "as_of=...) for a table.": "Pass --scored-at and --as-of.",
-    "; if it is the same, and not that of probabilities, say so: "
-    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
+    "; if it is the same, and not that of probabilities, set calibrator='platt'": "",
     "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
     ", or pass an object of dm.missing": "",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",

@@ -1,6 +1,7 @@
 """Label shift: labels missing because of what they are."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
+from darkmetrics.missingness.curve import STRATUM, add_missing_by_class
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
@@ -20,9 +21,9 @@ from darkmetrics.missingness.fit_data import (
     check_n_draws,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.rows import Rows
-from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.sampling import MechanismPosterior, fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.model import Term
 
@@ -45,7 +46,7 @@ class ByLabel(Mechanism):
     ----------
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
-    reference : (labels, scores) or EvaluationSet, optional
+    reference : Reference or EvaluationSet, optional
         Held-out, fully labeled rows. They say how many positives there should be in all, and so how many are left over
         for the missing rows; this assumes that nothing has drifted since.
     prior_scale : float
@@ -82,13 +83,14 @@ class ByLabel(Mechanism):
 
     def __post_init__(self) -> None:
         check_n_draws(self.n_draws)
+        check_reference(self.reference)
         given: Any = self.prior_scale
         if not (is_number(given) and 1e-6 <= given <= 1e6):
             raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
-        posterior = fit_by_label(self, fit_data).posterior
+        posterior = fit_by_label(fit_data, self.calibrator, float(self.prior_scale), self.n_draws).posterior
         warn_if_few_labels(fit_data, "ByLabel")
         return posterior
 
@@ -118,15 +120,13 @@ def add_by_label(model: Model, label: IntArray, rows: Rows, scale: float = _DIFF
     return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rows.stratum])
 
 
-def fit_by_label(settings: ByLabel, fit_data: FitData) -> MechanismPosterior:
+def fit_by_label(
+    fit_data: FitData, calibrator: CalibratorLike = "flexible", scale: float = _DIFFERENCE, n_draws: int = N_DRAWS
+) -> MechanismPosterior:
     """Return the joint posterior of the curve and of the probabilities to be missing."""
     check_both_classes(fit_data, "ByLabel")
-    calibrator = fit_data.logistic_calibrator(settings.calibrator)
     check_strata(fit_data)
-    rows, model = fit_data.rows(calibrator), Model()
-    missing, effect = add_by_label(model, add_curve(model, calibrator, rows), rows, float(settings.prior_scale))
-    add_reference(model, calibrator, fit_data.reference)
-    return sample_posterior(model, rows, missing, settings.n_draws, effect=effect)
+    return fit_mechanism(fit_data, calibrator, partial(add_by_label, scale=scale), n_draws)
 
 
 def check_strata(fit_data: FitData) -> None:

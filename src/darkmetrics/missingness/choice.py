@@ -2,11 +2,9 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from darkmetrics._text import a_kind_of
-from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_label import ByLabel
@@ -58,10 +56,8 @@ def mechanism_from(missingness: Any) -> Mechanism:
     if missingness is None:
         return Unknown()
     if isinstance(missingness, Mechanism):
-        return _with_reference_rows(missingness)
+        return missingness
     if isinstance(missingness, Reference):
-        return Unknown(reference=missingness.rows)
-    if isinstance(missingness, EvaluationSet) or (isinstance(missingness, tuple) and len(missingness) == 2):
         return Unknown(reference=missingness)
     if isinstance(missingness, str):
         return WORDS[word_from(missingness)]()
@@ -74,12 +70,6 @@ def mechanism_from(missingness: Any) -> Mechanism:
         "Pass probabilities of the missing labels as dm.missing.Fixed(...), reference rows as "
         "dm.missing.Reference(labels, scores)."
     )
-
-
-def _with_reference_rows(mechanism: Any) -> Mechanism:
-    reference = getattr(mechanism, "reference", None)
-    known: Mechanism = replace(mechanism, reference=reference.rows) if isinstance(reference, Reference) else mechanism
-    return known
 
 
 # What a mechanism states, in a word.

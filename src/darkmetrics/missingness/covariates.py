@@ -18,7 +18,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.missingness.by_score import ByScore, fit_by_score, fit_columns
+from darkmetrics.missingness.by_score import fit_by_score, fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
 from darkmetrics.missingness.curve import Columns
 from darkmetrics.missingness.fit_data import (
@@ -148,7 +148,7 @@ class Covariates(Mechanism):
                     f"calibrator: {self.calibrator!r}. With propensities it must be 'flexible', 'beta' or 'platt', or "
                     "one of these with its prior on."
                 )
-            return fit_by_score(ByScore(self.calibrator, n_draws=self.n_draws), fit_data, "Covariates")
+            return fit_by_score(fit_data, "Covariates", self.calibrator, n_draws=self.n_draws)
         check_labeled(fit_data, "Covariates")
         warn_if_extrapolated(FitData.of(data), "Covariates")
         values, power = [data.cells.probability], fit_data.credit

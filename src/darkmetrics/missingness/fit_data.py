@@ -105,7 +105,7 @@ class FitData:
             raise InputError(
                 f"reference: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
                 f"{high:g}, and only one of them can be probabilities. Give both on the same scale; if it is the same, "
-                "and not that of probabilities, say so: missing.ByScoreAndLabel((labels, scores), calibrator='platt')."
+                "and not that of probabilities, set calibrator='platt'."
             )
 
     def logistic_calibrator(self, given: Any) -> LogisticCalibrator:

@@ -82,6 +82,9 @@ class ExponentialTilt(Mechanism):
     def without_rows(self) -> Self:
         return replace(self, base=self.base_mechanism.without_rows())
 
+    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+        return replace(self, base=self.base_mechanism.with_reference_set(pos_label, missing_label))
+
     def posterior(self, data: EvaluationSet) -> Posterior:
         posterior = self.base_mechanism.posterior(data)
         if data.missing_cells.size == 0:
