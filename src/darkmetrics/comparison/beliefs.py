@@ -180,7 +180,7 @@ def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
             raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
-        check_finite(column, "reference", "Scores must be finite; drop or fill those rows.")
+        check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")
     kept = ~gaps

@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.groups import GroupSummary, Key, cell_text, group_texts, key_text, listed, plain
 from darkmetrics.monitoring.periods import late_labels
 from darkmetrics.result import Result, load
-from darkmetrics.tables import chance_text, html_lines, html_table, level_text, plain_numbers, text_table
+from darkmetrics.tables import chance_text, level_text, plain_numbers
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alert, Alerts
@@ -39,13 +40,9 @@ class GroupTexts(Result):
         """One metric over the periods (`plotting.plot_over_time`); needs matplotlib. Returns the Axes drawn on."""
         return load("plotting.over_time:plot_over_time")(self, metric, **settings)
 
-    def __str__(self) -> str:
-        table = text_table(*self._table(), words=len(self._view.grouped.names) + bool(self._view.targets))
-        return "\n".join([*self._words(), "", *table, *self._left_out(), "", *self._notes()])
-
-    def _repr_html_(self) -> str:
-        below = [*self._left_out(), *self._notes()]
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(below)}</div>"
+    @property
+    def _text_columns(self) -> int:
+        return 1 + len(self._view.grouped.names)
 
     def _words(self) -> list[str]:
         """What stands above the table: how many groups and rows, which targets are missed, what is too small."""
@@ -92,25 +89,23 @@ class GroupTexts(Result):
     def _table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
         """Header and rows of the table as text: all rows together, then one row per group, `most` of them at most.
 
-        With targets the first column has alerts, and metrics without a target are left out. Without, the last one says
-        which groups are too small.
+        The first column has the alerts and the groups that are too small. With targets each metric is followed by the
+        probability that it misses its target, and metrics without a target are left out.
         """
         view, result = self._view, self._view.grouped
-        shown = list(view.targets or result.metrics)
-        missed = [f"P({_compared(view, name, _WRONG)})" for name in view.targets]
-        header = [*(key_text(name) for name in result.names), "rows", "missing", *shown, *missed]
+        columns = {name: [name] for name in view.targets or result.metrics}
+        for name in view.targets:
+            columns[name].append(f"P({_compared(view, name, _WRONG)})")
+        header = ["", *(key_text(name) for name in result.names), "rows", "missing", *chain(*columns.values())]
         order = self._keys_shown(most)
         # A group may be called "all" as well.
         called = "(all rows)" if any(str(key[0]) == "all" for key in order) else "all"
-        first = [called, *[""] * (len(result.names) - 1)]
-        rows = [[*first, *_cells(result.task.of_all(result.total), shown), *_chances(view, view._total_missed)]]
-        for key in order:
+        first = ["", called, *[""] * (len(result.names) - 1)]
+        rows = [[*first, *_cells(view, result.task.of_all(result.total), view._total_missed)]]
+        for key, mark in zip(order, _marks(view, order), strict=True):
             keys = group_texts(result.names, key, result.time, result.period)
-            rows.append([*keys, *_cells(result.groups[key], shown), *_chances(view, view.chance_missed.get(key, {}))])
-        marks = ["", *_marks(view, order)]
-        if view.targets:
-            return ["", *header], [[mark, *row] for mark, row in zip(marks, rows, strict=True)]
-        return [*header, ""], [[*row, mark] for row, mark in zip(rows, marks, strict=True)]
+            rows.append([mark, *keys, *_cells(view, result.groups[key], view.chance_missed.get(key, {}))])
+        return header, rows
 
     def _keys_shown(self, most: int | None = _SHOWN) -> list[Key]:
         """The groups of a table of at most so many: all by key, or those with new alerts first, then those with any."""
@@ -121,19 +116,19 @@ class GroupTexts(Result):
         new = {alert.key for alert in self._view if alert.new}
         return sorted(order, key=lambda key: (key not in new, key not in alerts))[:most]
 
-    def _left_out(self) -> list[str]:
-        more = len(self._view.grouped) - _SHOWN
+    def _left_out(self, n_rows: int) -> list[str]:
+        more = len(self._view.grouped) + 1 - n_rows
         first = "; those with an alert come first" if self._view else ""
         return [f"... and {more:,} more{first}"] if more > 0 else []
 
 
-def _cells(group: GroupSummary, shown: list[str]) -> list[str]:
+def _cells(view: "Alerts", group: GroupSummary, missed: Mapping[str, float]) -> list[str]:
     missing = group.counts["missing"] / max(group.counts["rows"], 1)
-    return [f"{group.counts['rows']:,}", f"{missing:.1%}", *(cell_text(group.metrics[name]) for name in shown)]
-
-
-def _chances(view: "Alerts", missed: Mapping[str, float]) -> list[str]:
-    return [probability_text(missed[name]) for name in view.targets]
+    cells = [f"{group.counts['rows']:,}", f"{missing:.1%}"]
+    for name in view.targets or view.grouped.metrics:
+        cells.append(cell_text(group.metrics[name]))
+        cells += [probability_text(missed[name])] if name in view.targets else []
+    return cells
 
 
 def _marks(view: "Alerts", keys: Sequence[Key]) -> list[str]:
