@@ -1,6 +1,7 @@
 """Posteriors of the mechanisms against Metropolis, scipy's optimizers and unbinned rows."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def build(mechanism, y, s, reference):
     calibrator = fit_data.logistic_calibrator("flexible")
     rows, model = fit_data.rows(calibrator), Model()
     label = add_curve(model, calibrator, rows)
-    declare = dict(zip(MECHANISMS, (add_by_score, add_by_label, add_by_score_and_label), strict=True))[mechanism]
+    declare: Any = (add_by_score, add_by_label, add_by_score_and_label)[MECHANISMS.index(mechanism)]
     missing, _ = declare(model, label, rows)
     add_reference(model, calibrator, fit_data.reference)
     return model, missing, rows

@@ -65,16 +65,11 @@ class LogisticCalibrator(Calibrator):
         return line
 
     def _set_prior(self, mean: list[float], scale: list[float]) -> None:
-        given: Any = self.prior_sd
-        if given is None:
-            factor = np.inf
-        elif is_number(given) and 1e-6 <= given <= 1e6:
-            factor = float(given)
-        else:
-            raise InputError(
-                f"prior_sd: {given!r}. It must be a positive number from 1e-6 to 1e6, or None for no prior."
-            )
-        self.prior_mean_, self.prior_scale_ = np.array(mean), factor * np.array(scale)
+        factor: Any = np.inf if self.prior_sd is None else self.prior_sd
+        if self.prior_sd is not None and not (is_number(factor) and 1e-6 <= factor <= 1e6):
+            rule = "It must be a positive number from 1e-6 to 1e6, or None for no prior."
+            raise InputError("prior_sd", f"{factor!r}", rule)
+        self.prior_mean_, self.prior_scale_ = np.array(mean), float(factor) * np.array(scale)
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
         self._prepare(scores, positives + negatives)
@@ -130,16 +125,18 @@ def _learned_clip(scores: FloatArray) -> tuple[float, float]:
 def _check_determined(
     X: FloatArray, scores: FloatArray, positives: FloatArray, negatives: FloatArray, name: str
 ) -> None:
-    advice = "Keep the prior (prior_sd=1.0) or fit on more rows."
+    fix = "Keep the prior (prior_sd=1.0) or fit on more rows."
     if not (positives.any() and negatives.any()):
-        found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
-        raise InputError(f"labels: {found}. {name} without a prior needs both classes. {advice}")
+        labels = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
+        raise InputError("labels", labels, f"{name} without a prior needs both classes.", fix)
     # log s and -log(1 - s) with the constant vanish together at two scores at most, so this counts the rank of X.
     distinct = np.unique(X[:, 1]).size
     if distinct < X.shape[1]:
         raise InputError(
-            f"scores: {distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g}). {name} without a "
-            f"prior needs {X.shape[1]}, one per coefficient. {advice}"
+            "scores",
+            f"{distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g})",
+            f"{name} without a prior needs {X.shape[1]}, one per coefficient.",
+            fix,
         )
 
 
@@ -149,11 +146,13 @@ def _check_overlap(X: FloatArray, positives: FloatArray, negatives: FloatArray, 
 
     sided = np.vstack([X[positives > 0.0], -X[negatives > 0.0]]) / np.abs(X).max(axis=0)
     # A direction in which no row is worse off and some row better; the solver keeps that to 1e-7.
-    found = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
-    if (sided @ found.x).max() > 1e-6:
+    solution = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
+    if (sided @ solution.x).max() > 1e-6:
         raise InputError(
-            f"labels: a cut of the scores separates the classes, so {name} without a prior would answer 0 and 1 only. "
-            "Keep the prior: prior_sd=1.0."
+            "labels",
+            f"a cut of the scores separates the classes, so {name} without a prior would return 0 and 1 only",
+            "",
+            "Keep the prior: prior_sd=1.0.",
         )
 
 
@@ -314,10 +313,11 @@ class Flexible(LogisticCalibrator):
 
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
         if self.prior_sd is None:
-            raise InputError("prior_sd: None. Flexible needs a prior to keep its curve from following single labels.")
-        given: Any = self.threshold
-        if given is not None and not (is_number(given) and given == given):
-            raise InputError(f"threshold: {given!r}. It must be a number, or None for a curve without a jump.")
+            rule = "Flexible needs a prior to keep its curve from following single labels."
+            raise InputError("prior_sd", "None", rule)
+        cut: Any = self.threshold
+        if cut is not None and not (is_number(cut) and cut == cut):
+            raise InputError("threshold", f"{cut!r}", "It must be a number, or None for a curve without a jump.")
         inside = bool(np.all((scores >= 0.0) & (scores <= 1.0)))
         self.base_ = (Beta if inside else Platt)().prepare(scores, counts)
         self.knots_, self.steps_ = np.zeros(0), False

@@ -21,11 +21,12 @@ from darkmetrics.missingness.fit_data import (
     check_n_draws,
     warn_if_few_labels,
 )
-from darkmetrics.missingness.reference import ReferenceLike, check_reference
+from darkmetrics.missingness.reference import REFERENCE_CODE, ReferenceLike, check_reference
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import MechanismPosterior, fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.model import Term
+from darkmetrics.wording import named
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
 # the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
@@ -84,9 +85,9 @@ class ByLabel(Mechanism):
     def __post_init__(self) -> None:
         check_n_draws(self.n_draws)
         check_reference(self.reference)
-        given: Any = self.prior_scale
-        if not (is_number(given) and 1e-6 <= given <= 1e6):
-            raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
+        scale: Any = self.prior_scale
+        if not (is_number(scale) and 1e-6 <= scale <= 1e6):
+            raise InputError("prior_scale", f"{scale!r}", "It must be a positive number from 1e-6 to 1e6.")
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
@@ -135,13 +136,15 @@ def check_strata(fit_data: FitData) -> None:
     if table.stratum is None or table.strata is None or fit_data.reference is not None:
         return
     size = table.strata.size
-    gone = np.bincount(table.stratum, table.missing, size)
+    missing = np.bincount(table.stratum, table.missing, size)
     for word, counts in (("positive", table.positives), ("negative", table.negatives)):
-        without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (gone > 0.0))
+        without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (missing > 0.0))
         if without.size:
             first = int(without[0])
             raise InputError(
-                f"strata: stratum {int(table.strata[first])} has {int(gone[first]):,} missing rows and no {word} label "
-                "(ByLabel), so that by label nothing tells how many of them are. Join it with a neighbour, give "
-                "missingness=dm.missing.Reference(labels, scores), or leave strata out."
+                "strata",
+                f"stratum {int(table.strata[first])} has {int(missing[first]):,} missing rows and no {word} label "
+                "(ByLabel)",
+                f"Without it the number of missing {word} labels cannot be estimated.",
+                f"Join the stratum with a neighbor, pass {REFERENCE_CODE}, or leave {named('strata')} out.",
             )

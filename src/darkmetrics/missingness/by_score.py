@@ -30,6 +30,7 @@ from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.sampling import fit_mechanism, sample_posterior
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.wording import named
 
 _SOURCES = ("all", "labeled", "reference")
 
@@ -88,8 +89,10 @@ class ByScore(Mechanism):
             raise unknown_name("data", "source of labels", str(self.data), _SOURCES)
         if self.data == "reference" and self.reference is None:
             raise InputError(
-                "reference: missing. data='reference' learns from held-out rows alone: pass "
-                "reference=dm.missing.Reference(labels, scores)."
+                "reference",
+                "missing",
+                "data='reference' learns from held-out rows alone:",
+                "pass reference=dm.missing.Reference(labels, scores).",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:
@@ -184,8 +187,10 @@ def fit_by_score(
         return add_level(posterior, fit_data.tables, fit_data.data.threshold) if is_default else posterior
     if fit_data.n_strata:
         raise InputError(
-            f"strata: {calibrator!r} with uncertainty={uncertainty} does not fit within them. Take a logistic curve "
-            "with its prior on ('flexible', 'beta', 'platt'), or leave strata out."
+            "strata",
+            f"{calibrator!r} with uncertainty={uncertainty} does not fit within them",
+            "",
+            f"Take a logistic curve with its prior on ('flexible', 'beta', 'platt'), or leave {named('strata')} out.",
         )
     is_single = not uncertainty or isinstance(curve, Fitted)
     return _predict(fit_data, curve, is_single=is_single, n_draws=n_draws, uses_labels=sources != "reference")

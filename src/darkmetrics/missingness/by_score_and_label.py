@@ -22,6 +22,7 @@ from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.model import Term
+from darkmetrics.wording import code
 
 # Prior standard deviations of the log odds of the missing rate: its level, and the deviation of each rank bin.
 _LEVEL, _RATE = 5.0, 3.0
@@ -79,8 +80,10 @@ class ByScoreAndLabel(Mechanism):
         check_reference(self.reference)
         if self.reference is None:
             raise InputError(
-                "reference: missing. Labels missing by score and label can only be told from reference rows without "
-                "drift: pass dm.missing.ByScoreAndLabel(dm.missing.Reference(labels, scores)), fully labeled."
+                "reference",
+                "missing",
+                "Effects of score and label can only be separated by reference rows without drift:",
+                f"pass {code('reference=dm.missing.Reference(labels, scores)')}, fully labeled.",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:

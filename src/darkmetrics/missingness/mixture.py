@@ -26,6 +26,7 @@ from darkmetrics.missingness.sampling import MechanismPosterior
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
 from darkmetrics.posterior import Model, Posterior, approximate_log_evidence
+from darkmetrics.wording import named
 
 MECHANISMS = ("by score", "by label", "both", "as the reference says")
 BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(MECHANISMS))
@@ -97,8 +98,11 @@ class Unknown(Mechanism):
         check_reference(self.reference)
         if self.reference is not None and self.strata is not None:
             raise InputError(
-                "strata: reference rows cannot be split by them. Leave strata or reference out, or pass "
-                "dm.missing.ByScore or ByLabel, which take the reference rows as they are."
+                "strata",
+                "reference rows cannot be split by them",
+                "",
+                f"Leave {named('strata')} or {named('reference')} out, or pass dm.missing.ByScore or ByLabel, which "
+                "join the reference rows of all strata.",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:

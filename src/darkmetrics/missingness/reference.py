@@ -7,6 +7,7 @@ from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import FrameLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import code
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,8 @@ class Reference:
     data: FrameLike | None = field(default=None, repr=False)
 
 
+# The call that messages suggest.
+REFERENCE_CODE = code("missingness=dm.missing.Reference(labels, scores)")
 # Reference rows of a mechanism.
 ReferenceLike: TypeAlias = Reference | EvaluationSet
 
@@ -54,7 +57,8 @@ def check_reference(reference: Any) -> None:
     """Refuse reference rows in another form."""
     if not isinstance(reference, (Reference, EvaluationSet, type(None))):
         raise InputError(
-            f"reference: expected dm.missing.Reference(labels, scores) or an EvaluationSet, got {a_kind_of(reference)}."
+            "reference",
+            f"expected dm.missing.Reference(labels, scores) or an EvaluationSet, got {a_kind_of(reference)}",
         )
 
 
@@ -73,4 +77,4 @@ def reference_set(reference: ReferenceLike, pos_label: Any, missing_label: Any =
             missing_label=missing_label,
         )
     except InputError as error:
-        raise InputError.about("reference", str(error)) from None
+        raise error.replace(argument="reference", finding=f"{error.argument}: {error.finding}") from None

@@ -16,6 +16,7 @@ from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.reference import ReferenceLike, reference_set
+from darkmetrics.wording import setting
 
 # Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
 _BUCKETS = 512
@@ -162,11 +163,12 @@ def _levels(value: FloatArray, rows: IntArray, n_levels: int) -> IntArray:
 def _strata(cells: Cells) -> tuple[IntArray, IntArray]:
     """The strata there are, and which of them each cell belongs to."""
     if cells.stratum is None:
-        raise InputError("strata: none with these rows. Give strata= when building the EvaluationSet, or to evaluate.")
+        fix = f"Pass {setting('strata')} to the mechanism when building the EvaluationSet, or to evaluate."
+        raise InputError("strata", "none with these rows", "", fix)
     names, code = np.unique(cells.stratum, return_inverse=True)
     if names.size > MOST_STRATA:
         raise InputError(
-            f"strata: {names.size:,} different ones. A label model fits within at most {MOST_STRATA}; join neighbours."
+            "strata", f"{names.size:,} different strata", f"There may be at most {MOST_STRATA}.", "Join neighbors."
         )
     return names, code
 
@@ -197,10 +199,11 @@ def reference_table(reference: ReferenceLike | None, data: EvaluationSet) -> Sco
         return None
     rows = reference_set(reference, data.pos_label)
     if rows.n_rows == 0:
-        raise InputError("reference: the EvaluationSet has no rows. Give fully labeled rows, or leave it out.")
+        raise InputError("reference", "the EvaluationSet has no rows", "", "Pass fully labeled rows, or leave it out.")
     if rows.n_missing:
         raise InputError(
-            f"reference: {rows.n_missing:,} of {rows.n_rows:,} rows have no label. "
-            "Reference rows must all be labeled; drop the others."
+            "reference",
+            f"{rows.n_missing:,} of {rows.n_rows:,} rows have no label",
+            "Reference rows must all be labeled; drop the others.",
         )
     return score_table(rows)

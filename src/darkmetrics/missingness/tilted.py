@@ -54,13 +54,14 @@ class ExponentialTilt(Mechanism):
 
     def __post_init__(self) -> None:
         if (self.prevalence is None) == (self.delta is None):
-            raise InputError("prevalence: state either prevalence= or delta=, and not both.")
+            count = "neither" if self.prevalence is None else "both"
+            raise InputError("prevalence", f"{count} of prevalence= and delta= passed", "", "State one of the two.")
         number: Any = self.prevalence if self.delta is None else self.delta
         if not is_number(number) or not np.isfinite(number):
             name = "prevalence" if self.delta is None else "delta"
-            raise InputError(f"{name}: {number!r}. It must be a finite number.")
+            raise InputError(name, f"{number!r}", "It must be a finite number.")
         if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
-            raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
+            raise InputError("prevalence", f"{self.prevalence!r}", "It must lie strictly between 0 and 1.")
 
     @property
     def base_mechanism(self) -> Mechanism:
@@ -97,8 +98,10 @@ class ExponentialTilt(Mechanism):
         if np.isnan(shift):
             low, high = reachable_prevalences(posterior, rows)
             raise InputError(
-                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
-                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
+                "prevalence",
+                f"{prevalence:g} cannot be reached",
+                f"Some labels are certain under the base mechanism: {low:.3g} to {high:.3g} of the missing rows can be "
+                "positive.",
             )
         return posterior.shift_log_odds(shift)
 
