@@ -139,7 +139,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     """
     style.checked("trend", trend, Trend, "what trend returns")
     ax = style.axes(ax)
-    x, mean = np.array(trend.places), np.array(trend.means)
+    x, mean = np.array(trend.positions), np.array(trend.means)
     low, high = np.array(trend.intervals).T
     level = level_text(trend.confidence_level)
     ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level} interval")
@@ -213,7 +213,9 @@ def plot_disparity(gap: Disparity, *, ax: "Axes | None" = None) -> "Axes":
     tick: dict[str, Any] = {"color": style.ink(ax), "linestyle": "none", "markersize": 11, "markeredgewidth": 1.2}
     ax.plot(means, place, marker="|", **tick, label="mean")
     right: dict[str, Any] = {"fontsize": "small", "textcoords": "offset fontsize"}
-    for column, (title, chances) in enumerate((("highest", gap.largest), ("lowest", gap.smallest))):
+    for column, (title, chances) in enumerate(
+        (("highest", gap.probability_highest), ("lowest", gap.probability_lowest))
+    ):
         # In letters: a share of axes that long names have made narrow would have columns run together.
         across = 0.7 + 5.3 * column
         for line, group in enumerate(groups):
@@ -228,7 +230,7 @@ def plot_disparity(gap: Disparity, *, ax: "Axes | None" = None) -> "Axes":
     style.grid(ax, "x")
     first, last = gap.distribution.interval(gap.confidence_level)
     width = last - first
-    short = {"difference": "largest less smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")
+    short = {"difference": "largest minus smallest", "ratio": "smallest over largest"}.get(gap.kind, "equalized odds")
     value = style.number(gap.distribution.mean(), width)
     inside = (
         "" if first == last or np.isnan(first) else f" ({style.number(first, width)} to {style.number(last, width)})"
