@@ -98,7 +98,7 @@ def test_laws_given_that_the_metric_is_defined_are_mixed_by_how_likely_that_is(n
 
 def test_nothing_is_proven_of_a_law_by_a_method_of_ones_own():
     result, _ = evaluated(Delta(), zero_division=np.nan)
-    assert "Nothing is proven of recall." in str(result)
+    assert "No error bound is proven for recall." in str(result)
 
 
 def test_a_report_does_not_say_of_a_method_of_ones_own_that_nothing_was_drawn():

@@ -93,7 +93,7 @@ def test_columns_with_different_indexes_are_refused(name, index, place):
         CALLS[name](named(one), named(two, index))
     text = str(caught.value)
     assert f"{second}: its index differs from that of {first}, {place}." in text
-    assert text.endswith("bring them into one order with .loc[...], or give .to_numpy() of both if they are.")
+    assert text.endswith("Sort them into one order with .loc[...], or pass .to_numpy() of both if they have one.")
     assert "\n" not in text
 
 

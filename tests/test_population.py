@@ -354,7 +354,7 @@ def test_scope_is_said_everywhere():
     there = result.population
     assert "Intervals are for these 100 rows, not for the population they came from." in str(result)
     assert "Intervals are for the population that these 100 rows came from, not for the rows." in str(there)
-    assert "worst to best" not in str(there)
+    assert "bounds" not in str(there)
     assert "population" in repr(there)
     assert "population that these 100 rows" in there._repr_html_()
     assert (result.to_dict()["scope"], there.to_dict()["scope"]) == ("rows", "population")

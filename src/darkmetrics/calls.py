@@ -178,7 +178,7 @@ class _Call(NamedTuple):
             rule = f"{len(self.args)} values without a name, where {name} takes {takes}. {answer}"
             return UnknownArgumentError.about(name, rule.rstrip())
         if word is None and self.args and "y_true" in self.kwargs:
-            return UnknownArgumentError.about("y_true", f"passed twice. Write {self.corrected()}.")
+            return UnknownArgumentError("y_true", "passed twice", "", f"Write {self.corrected()}.")
         if word is None:
             return None
         meant, code = self.signature.meant(word), _code(word, self.kwargs[word])
@@ -199,7 +199,7 @@ class _Call(NamedTuple):
         else:
             answer = f"It takes {', '.join(names)}."
         call = self.corrected() if meant is not None else None
-        return UnknownArgumentError.about(word, f"no argument of {name}. {answer}{f' Write {call}.' if call else ''}")
+        return UnknownArgumentError(word, f"no argument of {name}", f"{answer}{f' Write {call}.' if call else ''}")
 
     def corrected(self) -> str | None:
         """Return the call in our words, with data under the names that the caller used; None if a word is unknown."""

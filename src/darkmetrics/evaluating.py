@@ -118,9 +118,9 @@ def evaluate(
     8 rows: 6 labeled, 2 missing (25.0%)
     Assumed: missing labels are independent, with the probabilities given.
     <BLANKLINE>
-                estimate     90% interval   if odds 3x off   labeled only   worst to best   method   undefined
-    precision      0.675   0.500 to 0.750   0.500 to 0.750          0.667    0.50 to 0.75    exact           0
-    recall         0.694   0.500 to 0.750   0.500 to 0.750          0.667    0.50 to 0.75    exact           0
+                estimate     90% interval   labeled only           bounds
+    precision      0.675   0.500 to 0.750          0.667   0.500 to 0.750
+    recall         0.694   0.500 to 0.750          0.667   0.500 to 0.750
     <BLANKLINE>
     Intervals are for these 8 rows, not for the population they came from.
     >>> import polars as pl

@@ -106,7 +106,11 @@ class ByScore(Mask):
     def __post_init__(self) -> None:
         _check_share(self.fraction, "fraction")
         if not is_number(self.slope) or not abs(self.slope) <= _STEEPEST:
-            raise InputError(f"slope: {self.slope!r}. It must be a number between -{_STEEPEST:g} and {_STEEPEST:g}.")
+            raise InputError(
+                "slope",
+                f"{self.slope!r}",
+                f"It must be a number between -{_STEEPEST:g} and {_STEEPEST:g}.",
+            )
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         from scipy.optimize import brentq
@@ -164,8 +168,9 @@ class ByLabel(Mask):
         most = int(min(wanted, positives / self.prevalence + 1e-9, negatives / (1.0 - self.prevalence) + 1e-9))
         if most == 0:
             raise InputError(
-                f"mask: a prevalence of {self.prevalence:g} cannot be had by hiding {wanted} of {positives} "
-                f"positives and {negatives} negatives."
+                "mask",
+                f"a prevalence of {self.prevalence:g} is impossible if {wanted} of {positives} positives and "
+                f"{negatives} negatives are hidden",
             )
         return most
 
@@ -201,8 +206,9 @@ def mask_from(mask: Any) -> Mask:
         _check_share(mask, "mask")
         return MCAR(float(mask))
     raise InputError(
-        "mask: expected a fraction, or one of masks.MCAR(0.3), ByScore(0.3) and "
-        f"ByLabel(0.3, prevalence=0.5), got {mask!r}."
+        "mask",
+        repr(mask),
+        "It must be a fraction, or one of masks.MCAR(0.3), ByScore(0.3) and ByLabel(0.3, prevalence=0.5).",
     )
 
 
@@ -212,4 +218,4 @@ def _rows(fraction: float, n: int) -> int:
 
 def _check_share(value: Any, name: str) -> None:
     if not is_number(value) or not 0.0 < value < 1.0:
-        raise InputError(f"{name}: {value!r}. It must lie strictly between 0 and 1.")
+        raise InputError(name, f"{value!r}", "It must lie strictly between 0 and 1.")

@@ -100,7 +100,7 @@ CalibratorLike: TypeAlias = str | Calibrator | Classifier
 def checked_scores(scores: Any) -> FloatArray:
     """The scores as finite numbers."""
     score = frames.number_column(scores, "scores")
-    rules.check_finite(score, "scores", "Scores must be finite; drop or fill those rows.")
+    rules.check_finite(score, "scores", "Scores must be finite.", "Drop or impute those rows.")
     return score
 
 

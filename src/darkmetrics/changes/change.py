@@ -97,7 +97,7 @@ class EvaluationChange(Result, Mapping[str, MetricDistribution]):
     remainder: other probabilities at the same score. Both are estimates.
     """
 
-    _plot: ClassVar[str] = "plotting.changes:plot_change"
+    _plot: ClassVar[str] = "plotting.differences:plot_change"
     _report: ClassVar[str] = "report.changed:write_change_report"
 
     after: Evaluation

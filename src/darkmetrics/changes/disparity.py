@@ -123,7 +123,7 @@ class Disparity(Result):
     1.0
     """
 
-    _plot: ClassVar[str] = "plotting.changes:plot_disparity"
+    _plot: ClassVar[str] = "plotting.forests:plot_disparity"
     _max_rows: ClassVar[int | None] = _MAX_ROWS
 
     metric: str

@@ -70,7 +70,7 @@ class Trend(Result):
     1.0
     """
 
-    _plot: ClassVar[str] = "plotting.changes:plot_trend"
+    _plot: ClassVar[str] = "plotting.over_time:plot_trend"
 
     metric: Metric
     distribution: MetricDistribution

@@ -18,7 +18,7 @@ from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.missing import Fixed, Mechanism
-from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
@@ -58,7 +58,7 @@ class Beliefs:
             rng,
             assumption=self.assumption,
             arguments={},
-            stated=stated_reason(question.model, question.missingness) or "probabilities",
+            stated=stated_mechanism(question.model, question.missingness) or "probabilities",
             whose=f" of {short(name)}",
             known=distributions,
         )
@@ -92,16 +92,16 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     needed = np.flatnonzero(kinds.missing)
     base = posterior.on_all_cells.probability[:, _columns(line, data)[needed]]
     weight, p = posterior.weight, base
-    reason = posterior.reason
+    mechanism = posterior.mechanism
     if len(posterior) > 1:
         times = -(-_NODES // len(posterior))
         p, weight = np.repeat(base, times, axis=0), np.repeat(weight / times, times)
-        reason = None if reason is None else np.repeat(reason, times)
+        mechanism = None if mechanism is None else np.repeat(mechanism, times)
         p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
     column = kinds.on_open(rows, number)
-    shared = Posterior(weight, p, column=column, reason=reason, reasons=posterior.reasons)
+    shared = Posterior(weight, p, column=column, mechanism=mechanism, mechanisms=posterior.mechanisms)
     return Beliefs(shared, data, posterior, about, int(learned[1].sum() + learned[2].sum()))
 
 
@@ -174,7 +174,7 @@ def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
             raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
-        check_finite(column, "reference", "Scores must be finite; drop or fill those rows.")
+        check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")
     kept = ~gaps

@@ -53,7 +53,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
     """
 
     _report: ClassVar[str] = "report.models:write_comparison_report"
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     rows: SharedRows
     question: Question
@@ -341,12 +341,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])
 
     def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> Any:
-        """The picture of a metric, the first unless named: the difference of two models, or more side by side.
+        """Plot one metric, by default the first: the difference of two models, or several models in rows.
 
-        `plotting.plot_difference` and `plotting.plot_models` have more to choose.
+        `plotting.plot_difference` and `plotting.plot_models` have more options.
         """
-        name = "plot_difference" if len(self.models) == 2 else "plot_models"
-        return load(f"plotting.comparisons:{name}")(self, metric or next(iter(self.metrics)), ax=ax)
+        name = "differences:plot_difference" if len(self.models) == 2 else "forests:plot_models"
+        return load(f"plotting.{name}")(self, metric or next(iter(self.metrics)), ax=ax)
 
     def _words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""

@@ -231,7 +231,7 @@ def shared_rows(
             raise InputError.about(
                 argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
             )
-        check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
+        check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
     given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
     names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")

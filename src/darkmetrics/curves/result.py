@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +66,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     In brackets: 90% intervals, each for its threshold by itself.
     """
 
-    _text_columns: ClassVar[int] = 0
+    _text_columns = 0
 
     thresholds: FloatArray
     bands: Mapping[str, Band]

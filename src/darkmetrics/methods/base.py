@@ -47,5 +47,5 @@ MethodLike: TypeAlias = str | Method
 def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
     """Validate a number of imputations, resamples or repeats."""
     if not is_whole(number) or number < 1:
-        raise InputError(f"{name}: {number!r}. It must be a whole number of at least 1.")
+        raise InputError(name, f"{number!r}", "It must be a whole number of at least 1.")
     return int(number)

@@ -22,6 +22,8 @@ def method_from(method: object) -> Method:
             raise unknown_name("method", "method", method, _METHOD_CLASSES)
         return match()
     raise InputError(
-        f"method: expected one of {', '.join(map(repr, sorted(_METHOD_CLASSES)))} or a settings object such as "
-        f"methods.MonteCarlo(n_resamples=1000), got {method!r}."
+        "method",
+        repr(method),
+        f"It must be one of {', '.join(map(repr, sorted(_METHOD_CLASSES)))}, or an object such as "
+        "methods.MonteCarlo(n_resamples=1000).",
     )

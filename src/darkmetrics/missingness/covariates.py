@@ -13,7 +13,7 @@ from darkmetrics.argument_types import ArrayLike, FrameLike, Learner
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.data.building import NEEDS_ROWS
+from darkmetrics.data.building import covariates_need_rows
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
@@ -139,7 +139,7 @@ class Covariates(Mechanism):
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         if data.cells.probability is None or np.isnan(data.cells.probability).any():
-            raise InputError(f"missingness: {NEEDS_ROWS}")
+            raise covariates_need_rows()
         fit_data = FitData.of(data, by_probability=True)
         calibrator = fit_data.calibrator(self.calibrator)
         if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:

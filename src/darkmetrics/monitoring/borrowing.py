@@ -100,7 +100,7 @@ def _shift_curve(
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(curve.at(data.cells.score[cells]) + shift[:, side])
-    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, reason=mechanism)
+    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, mechanism=mechanism)
 
 
 def _find_shifts(lender: Lender, curve: ScoreCurve, draws: IntArray) -> FloatArray:

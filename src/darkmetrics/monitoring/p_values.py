@@ -43,7 +43,7 @@ class Judged(NamedTuple):
     @classmethod
     def of(cls, evaluation: Evaluation) -> "Judged":
         """Return the distributions of an evaluation."""
-        return cls(evaluation.distributions, evaluation.posterior.reason)
+        return cls(evaluation.distributions, evaluation.posterior.mechanism)
 
     def limit_memory(self, n_groups: int) -> "Judged":
         """Keep the smallest distributions of one of `n_groups` groups, as many as fit into memory."""

@@ -4,6 +4,7 @@ import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from darkmetrics.metrics import Metric
 from darkmetrics.monitoring.groups import GroupSummary, Key, format_cell, group_texts, key_text, plain_value
 from darkmetrics.monitoring.periods import describe_delay
 from darkmetrics.result import Result, load
-from darkmetrics.tables import chance_text, html_lines, html_table, level_text, plain_numbers, text_table
+from darkmetrics.tables import chance_text, level_text, plain_numbers
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alert, Alerts
@@ -39,13 +40,9 @@ class GroupTexts(Result):
         """Draw one metric over the periods (`plotting.plot_over_time`) and return the Axes; needs matplotlib."""
         return load("plotting.over_time:plot_over_time")(self, metric, **settings)
 
-    def __str__(self) -> str:
-        table = text_table(*self._table(), words=len(self._view.grouped.names) + bool(self._view.targets))
-        return "\n".join([*self._words(), "", *table, *self._hidden_rows(), "", *self._notes()])
-
-    def _repr_html_(self) -> str:
-        below = [*self._hidden_rows(), *self._notes()]
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(below)}</div>"
+    @property
+    def _text_columns(self) -> int:
+        return 1 + len(self._view.grouped.names)
 
     def _words(self) -> list[str]:
         """Return the lines above the table: groups and rows, targets that are missed, groups that are too small."""
@@ -92,27 +89,23 @@ class GroupTexts(Result):
     def _table(self, most: int | None = _MAX_ROWS) -> tuple[list[str], list[list[str]]]:
         """Return header and rows of the table as text: all rows together, then at most this number of groups.
 
-        With targets the first column has alerts, and metrics without a target are left out. Without targets the last
-        column marks groups that are too small.
+        The first column marks alerts and groups that are too small. With targets each metric is followed by the
+        probability that it misses its target, and metrics without a target are left out.
         """
         view, result = self._view, self._view.grouped
-        metrics = list(view.targets or result.metrics)
-        missed = [f"P({_compare(view, name, _OPPOSITE)})" for name in view.targets]
-        header = [*(key_text(name) for name in result.names), "rows", "missing", *metrics, *missed]
+        columns = {name: [name] for name in view.targets or result.metrics}
+        for name in view.targets:
+            columns[name].append(f"P({_compare(view, name, _OPPOSITE)})")
+        header = ["", *(key_text(name) for name in result.names), "rows", "missing", *chain(*columns.values())]
         keys = self._keys_shown(most)
         # A group may have the name "all".
         title = "(all rows)" if any(str(key[0]) == "all" for key in keys) else "all"
-        titles = [title, *[""] * (len(result.names) - 1)]
-        total = result.task.summarize_total(result.total)
-        rows = [[*titles, *_format_group(total, metrics), *_format_probabilities(view, view._total_missed)]]
-        for key in keys:
+        titles = ["", title, *[""] * (len(result.names) - 1)]
+        rows = [[*titles, *_cells(view, result.task.summarize_total(result.total), view._total_missed)]]
+        for key, mark in zip(keys, _marks(view, keys), strict=True):
             texts = group_texts(result.names, key, result.time, result.period)
-            of_targets = _format_probabilities(view, view.probability_missed.get(key, {}))
-            rows.append([*texts, *_format_group(result.groups[key], metrics), *of_targets])
-        marks = ["", *_marks(view, keys)]
-        if view.targets:
-            return ["", *header], [[mark, *row] for mark, row in zip(marks, rows, strict=True)]
-        return [*header, ""], [[*row, mark] for row, mark in zip(rows, marks, strict=True)]
+            rows.append([mark, *texts, *_cells(view, result.groups[key], view.probability_missed.get(key, {}))])
+        return header, rows
 
     def _keys_shown(self, most: int | None = _MAX_ROWS) -> list[Key]:
         """Return the groups of a table with this number of rows: all by key, or groups with (new) alerts first."""
@@ -123,19 +116,19 @@ class GroupTexts(Result):
         new = {alert.key for alert in self._view if alert.new}
         return sorted(keys, key=lambda key: (key not in new, key not in alerts))[:most]
 
-    def _hidden_rows(self) -> list[str]:
-        more = len(self._view.grouped) - _MAX_ROWS
+    def _left_out(self, n_rows: int) -> list[str]:
+        more = len(self._view.grouped) + 1 - n_rows
         order = "; those with an alert come first" if self._view else ""
         return [f"... and {more:,} more{order}"] if more > 0 else []
 
 
-def _format_group(group: GroupSummary, metrics: list[str]) -> list[str]:
+def _cells(view: "Alerts", group: GroupSummary, missed: Mapping[str, float]) -> list[str]:
     missing = group.counts["missing"] / max(group.counts["rows"], 1)
-    return [f"{group.counts['rows']:,}", f"{missing:.1%}", *(format_cell(group.metrics[name]) for name in metrics)]
-
-
-def _format_probabilities(view: "Alerts", missed: Mapping[str, float]) -> list[str]:
-    return [probability_text(missed[name]) for name in view.targets]
+    cells = [f"{group.counts['rows']:,}", f"{missing:.1%}"]
+    for name in view.targets or view.grouped.metrics:
+        cells.append(format_cell(group.metrics[name]))
+        cells += [probability_text(missed[name])] if name in view.targets else []
+    return cells
 
 
 def _marks(view: "Alerts", keys: Sequence[Key]) -> list[str]:

@@ -34,9 +34,9 @@ class Posterior:
         The column of each of the set's `missing_cells`; None when every missing cell has its own.
     shift : array (k,), optional
         How far the log odds of the missing rows are moved away from the calibrated ones.
-    reason : array of int (k,), optional
-        Which of the `reasons` a node belongs to.
-    reasons : tuple of str
+    mechanism : array of int (k,), optional
+        Which of the `mechanisms` a node belongs to.
+    mechanisms : tuple of str
         Names of the mechanisms mixed.
 
     Examples
@@ -55,8 +55,8 @@ class Posterior:
     probability: FloatArray
     column: IntArray | None = None
     shift: FloatArray | None = None
-    reason: IntArray | None = None
-    reasons: tuple[str, ...] = ()
+    mechanism: IntArray | None = None
+    mechanisms: tuple[str, ...] = ()
 
     # Whether missing labels are independent given the node.
     independent: ClassVar[bool] = True

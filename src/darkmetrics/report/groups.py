@@ -253,7 +253,7 @@ def _new(view: Alerts, metric: str, keys: Sequence[Key]) -> Any:
 def _table(view: Alerts) -> list[list[str]]:
     """Header and rows of the table, with the state of a group in the last column."""
     header, rows = view._table(most=_GROUPS)
-    table = [[*row, mark] for mark, *row in (header, *rows)] if view.targets else [header, *rows]
+    table = [[*row, mark] for mark, *row in (header, *rows)]
     return [[*table[0][:-1], "state"], *table[1:]]
 
 
