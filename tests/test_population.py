@@ -440,7 +440,7 @@ def test_tables_and_groups_have_scopes():
     assert frame.intervals == arrays.intervals
     narrow = dm.evaluate_by(data=table, by="shop", **asked)
     wide = dm.evaluate_by(data=table, by="shop", scope="population", **asked)
-    missed = wide.alerts({"recall": 0.75}).chance_missed
+    missed = wide.alerts({"recall": 0.75}).probability_missed
     assert "for the population that each group comes from" in str(wide)
     assert "for the rows of each group" in str(narrow)
     assert (wide.to_dict()["scope"], wide.total.scope, wide["a"].scope) == ("population",) * 3

@@ -31,7 +31,7 @@ from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import Mechanism, prevalence_in_words
 from darkmetrics.missingness.mixture import REFUTED, mechanism_weights, select_mechanism
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.reference import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.result import Result, load
@@ -104,7 +104,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     def __sub__(self, other: object) -> Any:
         """Return the change from another evaluation to this one, as `compare_evaluations(self, other)` does."""
-        return load("changes.run:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        return (
+            load("changes.change:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("distributions", ()):
@@ -299,7 +301,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         'recall'
         """
         draw = load(
-            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.metrics:plot_metrics"
+            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.forests:plot_metrics"
         )
         return draw(self, metric, ax=ax, **settings)
 

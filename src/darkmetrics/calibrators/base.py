@@ -14,6 +14,7 @@ from darkmetrics.argument_types import ArrayLike, Classifier
 from darkmetrics.constraints import check_value
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.wording import named
 
 _SEED = 20190923  # any fixed one: draws are part of the answer, so they are the same in every run
 
@@ -92,7 +93,7 @@ class Calibrator(ABC):
 
     def _check_fitted(self, attribute: str, call: str = "fit(scores, labels)") -> None:
         if not hasattr(self, attribute):
-            raise InputError(f"{type(self).__name__}: not fitted yet. Call {call} first.")
+            raise InputError(type(self).__name__, "not fitted yet", "", f"Call {call} first.")
 
 
 def _setting_names(kind: type[Calibrator]) -> list[str]:
@@ -112,12 +113,12 @@ def checked_scores(scores: Any) -> FloatArray:
     return score
 
 
-def check_in_unit_interval(scores: FloatArray, advice: str) -> None:
-    """Every score is a probability."""
+def check_in_unit_interval(scores: FloatArray, fix: str) -> None:
+    """Refuse scores that are not probabilities."""
     outside = (scores < 0.0) | (scores > 1.0)
     if outside.any():
         first = int(np.argmax(outside))
-        raise InputError(f"scores: {scores[first]:g} at row {first} is outside [0, 1]. {advice}")
+        raise InputError("scores", f"{scores[first]:g} at row {first} is outside [0, 1]", "", fix)
 
 
 def _checked_labels(labels: Any, rows: int) -> FloatArray:
@@ -126,8 +127,8 @@ def _checked_labels(labels: Any, rows: int) -> FloatArray:
     bad = ~((label == 0.0) | (label == 1.0))  # NaN is bad too
     if bad.any():
         first = int(np.argmax(bad))
-        found = "no label" if np.isnan(label[first]) else f"{label[first]:g}"
-        raise InputError(f"labels: {found} at row {first}. A calibrator learns from labels that are 0 or 1.")
+        value = "no label" if np.isnan(label[first]) else f"{label[first]:g}"
+        raise InputError("labels", f"{value} at row {first}", "A calibrator learns from labels that are 0 or 1.")
     return label
 
 
@@ -142,7 +143,8 @@ def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
 
 def _check_length(values: FloatArray, name: str, rows: int) -> None:
     if values.size != rows:
-        raise InputError(f"{name}: {counted(values.size, 'value')}, but scores has {rows:,}. Both need one per row.")
+        finding = f"{counted(values.size, 'value')}, but {named('scores')} has {rows:,}"
+        raise InputError(name, finding, "Both need one per row.")
 
 
 def checked_draws(n_draws: Any) -> int:

@@ -64,8 +64,11 @@ class ScalingBinning(Calibrator):
         n_bins = int(self.n_bins)
         check_in_unit_interval(scores, _ADVICE)
         if not (positives.any() and negatives.any()):
-            found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
-            raise InputError(f"labels: {found}. Scaling-binning needs both classes; Beta() and Platt() do not.")
+            raise InputError(
+                "labels",
+                "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows",
+                "Scaling-binning needs both classes; Beta() and Platt() do not.",
+            )
         precision = np.array([0.0, _SLOPE_PRECISION])
         self.coef_ = find_logistic_mode(_design(scores), positives, negatives, np.zeros(2), precision).theta
         scaled, counts = self._scaled(scores), positives + negatives

@@ -35,7 +35,7 @@ class Isotonic(Calibrator):
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
         if scores.size == 0:
-            raise InputError("scores: no rows. Isotonic needs at least one; Beta() and Platt() do not.")
+            raise InputError("scores", "no rows", "Isotonic needs at least one; Beta() and Platt() do not.")
         self.scores_, of_cell = np.unique(scores, return_inverse=True)
         self.positives_ = np.asarray(np.bincount(of_cell, positives), dtype=np.float64)
         self.negatives_ = np.asarray(np.bincount(of_cell, negatives), dtype=np.float64)

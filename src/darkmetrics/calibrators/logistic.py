@@ -122,16 +122,18 @@ def _learned_clip(scores: FloatArray) -> tuple[float, float]:
 def _check_determined(
     X: FloatArray, scores: FloatArray, positives: FloatArray, negatives: FloatArray, name: str
 ) -> None:
-    advice = "Keep the prior (prior_sd=1.0) or fit on more rows."
+    fix = "Keep the prior (prior_sd=1.0) or fit on more rows."
     if not (positives.any() and negatives.any()):
-        found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
-        raise InputError(f"labels: {found}. {name} without a prior needs both classes. {advice}")
+        labels = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
+        raise InputError("labels", labels, f"{name} without a prior needs both classes.", fix)
     # log s and -log(1 - s) with the constant vanish together at two scores at most, so this counts the rank of X.
     distinct = np.unique(X[:, 1]).size
     if distinct < X.shape[1]:
         raise InputError(
-            f"scores: {distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g}). {name} without a "
-            f"prior needs {X.shape[1]}, one per coefficient. {advice}"
+            "scores",
+            f"{distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g})",
+            f"{name} without a prior needs {X.shape[1]}, one per coefficient.",
+            fix,
         )
 
 
@@ -141,11 +143,13 @@ def _check_overlap(X: FloatArray, positives: FloatArray, negatives: FloatArray, 
 
     sided = np.vstack([X[positives > 0.0], -X[negatives > 0.0]]) / np.abs(X).max(axis=0)
     # A direction in which no row is worse off and some row better; the solver keeps that to 1e-7.
-    found = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
-    if (sided @ found.x).max() > 1e-6:
+    solution = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
+    if (sided @ solution.x).max() > 1e-6:
         raise InputError(
-            f"labels: a cut of the scores separates the classes, so {name} without a prior would answer 0 and 1 only. "
-            "Keep the prior: prior_sd=1.0."
+            "labels",
+            f"a cut of the scores separates the classes, so {name} without a prior would return 0 and 1 only",
+            "",
+            "Keep the prior: prior_sd=1.0.",
         )
 
 

@@ -53,7 +53,8 @@ class ExponentialTilt(Mechanism):
 
     def __post_init__(self) -> None:
         if (self.prevalence is None) == (self.delta is None):
-            raise InputError("prevalence: state either prevalence= or delta=, and not both.")
+            count = "neither" if self.prevalence is None else "both"
+            raise InputError("prevalence", f"{count} of prevalence= and delta= passed", "", "State one of the two.")
         super().__post_init__()
 
     @property
@@ -76,6 +77,9 @@ class ExponentialTilt(Mechanism):
     def without_rows(self) -> Self:
         return replace(self, base=self.base_mechanism.without_rows())
 
+    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+        return replace(self, base=self.base_mechanism.with_reference_set(pos_label, missing_label))
+
     def posterior(self, data: EvaluationSet) -> Posterior:
         posterior = self.base_mechanism.posterior(data)
         if data.missing_cells.size == 0:
@@ -88,8 +92,10 @@ class ExponentialTilt(Mechanism):
         if np.isnan(shift):
             low, high = reachable_prevalences(posterior, rows)
             raise InputError(
-                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
-                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
+                "prevalence",
+                f"{prevalence:g} cannot be reached",
+                f"Some labels are certain under the base mechanism: {low:.3g} to {high:.3g} of the missing rows can be "
+                "positive.",
             )
         return posterior.shift_log_odds(shift)
 

@@ -92,7 +92,7 @@ def main(
 
 def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Result:
     """Return a change as a result."""
-    from darkmetrics.changes.assumed import told_apart  # with numpy, which --help does without
+    from darkmetrics.changes.wording import name_differences  # with numpy, which --help does without
 
     warned = {
         side: [one._replace(message=for_the_command_line(one.message, names)) for one in evaluation.warnings]
@@ -100,7 +100,7 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
     }
     document = change.to_dict() | ({"max_decline": verdicts} if verdicts else {})
     document["warnings"] = {side: [one._asdict() for one in found] for side, found in warned.items()}
-    of_kinds = told_apart(
+    of_kinds = name_differences(
         change.names, [[f"{one.category}: {one.message}" for one in found] for found in warned.values()]
     )
     shortened = change.warned()  # they stand above in full
@@ -111,7 +111,7 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
         above=[for_the_command_line(text, names) for text in change._words()],
         below=[for_the_command_line(note, names) for note in change._notes() if note not in shortened],
         warnings=[
-            f"Warning: {text}" for text in told_apart(change.names, [[*map(str, one)] for one in warned.values()])
+            f"Warning: {text}" for text in name_differences(change.names, [[*map(str, one)] for one in warned.values()])
         ],
         checks=[_check(verdict) for verdict in verdicts],
         about=("metric", "scope"),

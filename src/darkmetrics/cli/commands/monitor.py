@@ -116,7 +116,7 @@ def main(
     if not options.by and options.time is None:
         raise WordedError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
     targets = targets_from(options.target)
-    from darkmetrics.monitoring.alerts import alerts_of, asked_from
+    from darkmetrics.monitoring.alerts import alerts_of, check_settings
 
     with progress("reading") as begin:
         begin()
@@ -127,7 +127,7 @@ def main(
         n_bins = whole_number_from(options.score_bins)
         metrics = add_metrics(options.metric, targets)
         names = [*(options.by or []), *([] if options.time is None else [options.time])]
-        asked = asked_from(
+        settings = check_settings(
             targets,
             dm.metrics.metrics_from(metrics),
             names,
@@ -152,7 +152,7 @@ def main(
             n_jobs=options.jobs,
             **settings_of(options),
         )
-        result = alerts_of(grouped, asked, {})
+        result = alerts_of(grouped, settings, {})
     if plot is not None:
         with in_words({}):
             picture = _picture(result, plot)
@@ -239,7 +239,7 @@ def _closing(result: Alerts) -> str:
     """Return a line on whether an alert makes the exit code 1."""
     new = sum(alert.new for alert in result)
     known = f", {len(result) - new:,} known" if len(result) > new else ""
-    what = "alert" if result.gone is None else "new alert"
+    what = "alert" if result.resolved is None else "new alert"
     return f"FAIL: {counted(new, what)}{known}." if new else f"PASS: no {what}{known}."
 
 
@@ -249,14 +249,14 @@ def _checks(result: Alerts) -> list[Check]:
 
     alerts = {(alert.key, alert.metric): alert for alert in result}
     checks = []
-    for key, missed in result.chance_missed.items():
+    for key, missed in result.probability_missed.items():
         for name in result.targets:
             alert, where = alerts.get((key, name)), result.grouped.label(key)
             wanted = target_text(result, name)
             words = f"{where} misses {wanted} with probability {probability_text(missed[name])}"
             if alert is not None:
                 passed: bool | None = False if alert.new else None
-                words += "" if result.gone is None else f", {alert.age}"
+                words += "" if result.resolved is None else f", {alert.age}"
             elif (key, name) in result.q_values:
                 passed = True
             else:
