@@ -245,7 +245,7 @@ def test_sets_err_alike_as_far_as_they_learned_from_the_same_rows():
     spreads = []
     for n in (2400, 60):
         reference = months(9, n, share=0.0)
-        told = dm.missing.ByScoreAndLabel(reference=reference)
+        told = dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*reference))
         found = [answer(seed, missingness=told, n=600) for seed in (0, 1)]
         apart = np.hypot(found[0]["recall"].std(), found[1]["recall"].std())
         spreads.append(dm.compare_evaluations(*found)["recall"].std() / apart)

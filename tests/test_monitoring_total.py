@@ -260,7 +260,7 @@ def test_variances_of_many_groups_add_up():
 def test_groups_that_learn_from_the_same_reference_err_together():
     table, held_out = months(7, n=300), months(8, shares=(0.0,), n=200)
     reference = (held_out["truth"], held_out["p"])
-    alone = dm.missing.ByScore(reference=reference, data="reference")
+    alone = dm.missing.ByScore(reference=dm.missing.Reference(*reference), data="reference")
     shared = by(table, metrics="prevalence", missingness=alone).total["prevalence"]
     # All rows together have learned from the same rows as each of the groups: here one fit says the same.
     said = dm.evaluate(table["y"], table["p"], missingness=alone, metrics="prevalence")["prevalence"]

@@ -31,7 +31,7 @@ from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import Mechanism, prevalence_in_words
 from darkmetrics.missingness.mixture import REFUTED, mechanism_weights, select_mechanism
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.reference import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.result import Result, load

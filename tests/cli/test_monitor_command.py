@@ -157,7 +157,9 @@ def test_reference_rows_are_taken(run, csv_rows, dated, tmp_path):
     told = ["--by", "country", "-m", "recall", "--missingness", "by_score", "--reference", reference, "-f", "json"]
     labels, scores = dated.drop_nulls("label")["label"], dated.drop_nulls("label")["score"]
     with pytest.warns(dm.MissingnessWarning, match="In 1 of 3 groups"):  # scores fall in France
-        result = expected(dated, "country", missingness=dm.missing.ByScore(reference=(labels, scores)), rng=None)
+        result = expected(
+            dated, "country", missingness=dm.missing.ByScore(reference=dm.missing.Reference(labels, scores)), rng=None
+        )
     found = json.loads(run("monitor", csv_rows, *told).out)
     for ours, theirs in zip(found["groups"], result.to_dict()["groups"], strict=True):
         assert ours["metrics"]["recall"]["mean"] == pytest.approx(theirs["metrics"]["recall"]["mean"], abs=1e-12)

@@ -146,12 +146,12 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
     return None
 
 
-def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -> tuple[Any, Any] | None:
-    """Return labels and scores of reference rows, which have the same columns."""
+def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -> dm.missing.Reference | None:
+    """Return the reference rows of a file, which have the same columns."""
     if path is None:
         return None
     columns = read_reference_columns(path, names["label"], [names["score"]], pos_label)
-    return columns[names["label"]], columns[names["score"]]
+    return dm.missing.Reference(columns[names["label"]], columns[names["score"]])
 
 
 def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_label: Any) -> dict[str, Any]:

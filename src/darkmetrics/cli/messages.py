@@ -27,16 +27,9 @@ _OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr
 _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
 # Code that no single option replaces.
 PHRASES = {
-    "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
-    "as_of=...) for a table.": "Pass --scored-at and --as-of.",
-    "; if it is the same, and not that of probabilities, say so: "
-    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
-    "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
-    ", or pass an object of dm.missing": "",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
     "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
     "no result of .alerts()": "no result of this command",
-    "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
     "; see .grouped.": "; --format csv has them.",
     "See .diagnosis.": "`darkmetrics diagnose` says more.",
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
@@ -51,6 +44,7 @@ CODE = {
     "dm.missing.Fixed(y_score)": "--prob with the score column",
     "dm.missing.Fixed(0.5)": "--prob 0.5",
     "an object of dm.missing": "",
+    "or a tilt": "",
     "metrics.expected_cost": "'expected_cost(1, 10)'",
     "list_metrics": "`darkmetrics metrics`",
     "diagnosis": "Run darkmetrics diagnose for details.",

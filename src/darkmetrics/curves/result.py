@@ -10,6 +10,7 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import counted, join_words
 from darkmetrics.argument_types import RngLike
+from darkmetrics.constraints import checked
 from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.curves.choosing import BestThreshold, TargetThreshold, best_threshold, find_met, threshold_for
 from darkmetrics.curves.sweep import curve_metrics, sweep
@@ -87,6 +88,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     def __len__(self) -> int:
         return len(self.bands)
 
+    @checked
     def at(self, threshold: float) -> dict[str, dict[str, Any]]:
         """Return every metric at the nearest threshold of the grid; each entry has this `threshold`."""
         if not is_number(threshold) or np.isnan(threshold):
@@ -121,6 +123,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         bands = {name: Band.of(column, self.confidence_levels) for name, column in zip((x, y), swept, strict=True)}
         return RateCurve(x=bands[x], y=bands[y], x_name=x, y_name=y, thresholds=grid)
 
+    @checked
     def best_threshold(
         self,
         metric: str | None = None,
@@ -167,6 +170,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
             rng=rng,
         )
 
+    @checked
     def threshold_for(
         self, targets: Mapping[str, float] | None = None, *, probability: float = 0.9, **named: float
     ) -> TargetThreshold:

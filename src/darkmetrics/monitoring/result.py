@@ -12,6 +12,7 @@ from darkmetrics.argument_types import GroupLike, PathLike
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.changes import Disparity, EvaluationChange, Trend
+from darkmetrics.constraints import checked
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
@@ -263,6 +264,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         settings = check_settings(targets, self.metrics.values(), self.names, self.period, **options)
         return alerts_of(self, settings, arguments_given(GroupedEvaluation.alerts, arguments))
 
+    @checked
     def compare(
         self, after: GroupLike, before: GroupLike, *, confidence_level: float | None = None
     ) -> EvaluationChange:
@@ -318,6 +320,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         """
         return trend_of_groups(self, metric, segment)
 
+    @checked
     def disparity(
         self, metric: str | None = None, kind: str = "difference", *, groups: Sequence[Any] | None = None
     ) -> Disparity:

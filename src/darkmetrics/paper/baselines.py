@@ -102,14 +102,14 @@ def confidence_based(
 
 def _checked(data: Any) -> EvaluationSet:
     if not isinstance(data, EvaluationSet):
-        raise InputError("data", f"expected an EvaluationSet, got {type(data).__name__}")
+        raise InputError(f"data: expected an EvaluationSet, got {type(data).__name__}.")
     return data
 
 
 def _labeled(data: Any) -> EvaluationSet:
     rows = _checked(data)
     if rows.n_labeled == 0:
-        raise InputError("data", "no labeled row", "Complete-case baselines need labels.")
+        raise InputError("data: no labeled row. Complete-case baselines need labels.")
     return rows.labeled()
 
 

@@ -273,11 +273,11 @@ def robustness(
     size, level = check_n_resamples(n_resamples), check_level(confidence_level)
     generator = generator_from(rng)
     if not chance.size:
-        raise InputError("evaluation_set", "no label is missing, so there is no probability to be off")
+        raise InputError("evaluation_set: no label is missing, so there is no probability to be off.")
     v = chance * (1.0 - chance)
     uncertain = v > 0.0
     if not uncertain.any():
-        raise InputError("p", "every missing row has probability 0 or 1, around which there is no noise (v* = 0)")
+        raise InputError("p: every missing row has probability 0 or 1, around which there is no noise (v* = 0).")
     tightest = int(np.argmin(np.where(uncertain, v, np.inf)))
     v_star = float(v[tightest])
     variance, share = _checked_noise(variance, share, v_star)
@@ -332,7 +332,7 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
     try:
         m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError("mean, variance", "expected numbers, or arrays of one shape") from None
+        raise InputError("mean, variance: expected numbers, or arrays of one shape.") from None
     room = m * (1.0 - m)
     for name, good, rule in (
         ("mean", (m > 0.0) & (m < 1.0), "A Beta law has a mean strictly between 0 and 1."),
@@ -343,7 +343,7 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
             value = (m if name == "mean" else v).ravel()[first]
             limit = f", here {room.ravel()[first]:g}." if name == "variance" else ""
             place = f" at position {first}" if m.ndim else ""
-            raise InputError(name, f"{value:g}{place}", f"{rule}{limit}")
+            raise InputError(f"{name}: {value:g}{place}. {rule}{limit}")
     with np.errstate(over="ignore"):
         k = room / v - 1.0
     alpha, beta = k * m, k * (1.0 - m)
@@ -355,22 +355,15 @@ def _checked_noise(variance: Any, share: Any, v_star: float) -> tuple[float | No
     if variance is None:
         share = _SHARE if share is None else share
         if not is_number(share) or not 0.0 < share < 1.0:
-            raise InputError("share", f"{share!r}", "It must lie strictly between 0 and 1.")
+            raise InputError(f"share: {share!r}. It must lie strictly between 0 and 1.")
         return None, float(share)
     if share is not None:
-        raise InputError(
-            "share",
-            f"{share!r}, but variance={variance!r} already says how much noise",
-            "",
-            "Give one of them.",
-        )
+        raise InputError(f"share: {share!r}, but variance={variance!r} already says how much noise. Give one of them.")
     number = is_number(variance)
     if not number or not 0.0 < variance < v_star:
         raise InputError(
-            "variance",
-            f"{variance!r}",
-            f"It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of the missing rows: "
-            "from there on no Beta law has that row's p as its mean.",
+            f"variance: {variance!r}. It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of "
+            "the missing rows: from there on no Beta law has that row's p as its mean."
         )
     return float(variance), None
 

@@ -24,7 +24,6 @@ from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.metric import number_argument
 from darkmetrics.missing import Fixed, Mechanism, mechanism_from
-from darkmetrics.wording import code
 
 __all__ = [
     "CorollaryRate",
@@ -302,14 +301,13 @@ def paper_bound(
     chance = known_probabilities(evaluation_set, p)
     record = metrics_from(metric)
     if len(record) != 1:
-        raise InputError("metric", f"expected one, got {len(record)}")
+        raise InputError(f"metric: expected one, got {len(record)}.")
     functional = record[0].bind(evaluation_set, np.nan)
     ratio = functional.ratio if isinstance(functional, CountFunctional) else None
     if not isinstance(functional, CountFunctional) or ratio is None:
         raise MethodError(
-            "metric",
-            f"{record[0].name!r} is not a ratio of two weighted sums of the labels, and the paper bounds nothing else",
-            "Such ratios are 'precision', 'recall' and 'accuracy'; law.certificate also has other bounds.",
+            f"metric: {record[0].name!r} is not a ratio of two weighted sums of the labels, and the paper bounds "
+            "nothing else. Such ratios are 'precision', 'recall' and 'accuracy'; law.certificate also has other bounds."
         )
     rows = functional.missing
     group = np.empty(rows.size, dtype=np.int64)
@@ -321,7 +319,7 @@ def paper_bound(
     chance = np.repeat(chance, rows)
     if not b.any():
         if beta == 0.0:
-            raise MethodError("metric", f"{record[0].name!r} is 0/0 on these rows, whatever the missing labels are")
+            raise MethodError(f"metric: {record[0].name!r} is 0/0 on these rows, whatever the missing labels are.")
         counted = a != 0.0
         result = lemma_1(a[counted], chance[counted])
         if result.mean is None or result.std is None:
@@ -387,10 +385,10 @@ def corollary_rate(n: int, r: float, p: float, *, alpha: float = 1.0, beta: floa
     (0.0158, <PaperBound: 0.03778 by Theorem 3>)
     """
     if not is_whole(n) or n < 1:
-        raise InputError("n", f"{n!r}", "It must be a whole number of at least 1.")
+        raise InputError(f"n: {n!r}. It must be a whole number of at least 1.")
     for name, value in (("r", r), ("p", p)):
         if not 0.0 < _number(value, name) < 1.0:
-            raise InputError(name, f"{value:g}", "It must lie strictly between 0 and 1.")
+            raise InputError(f"{name}: {value:g}. It must lie strictly between 0 and 1.")
     a = (np.arange(n) < np.floor(r * n)).astype(np.float64)
     leading = _lemma_1_term(r * n, p * (1.0 - p), 1.0, 1.0)
     return CorollaryRate(int(n), leading, theorem_3(alpha, a, beta, np.ones(n), np.full(n, p)))
@@ -399,16 +397,13 @@ def corollary_rate(n: int, r: float, p: float, *, alpha: float = 1.0, beta: floa
 def known_probabilities(data: Any, p: Any) -> FloatArray:
     """The chance of each of the set's `missing_cells` that `p` stands for: None, a number, or a label model."""
     if not isinstance(data, EvaluationSet):
-        raise InputError("evaluation_set", f"expected an EvaluationSet, got {type(data).__name__}")
+        raise InputError(f"evaluation_set: expected an EvaluationSet, got {type(data).__name__}.")
     cells = data.missing_cells.size
     if p is None:
         if data.cells.probability is None:
             raise InputError(
-                "p",
-                "missing",
-                "",
-                "Pass the probabilities of the missing labels, or a set built with EvaluationSet(..., "
-                f"{code('missingness=dm.missing.Fixed(p)')}).",
+                "p: missing. Pass the probabilities of the missing labels, or a set built with EvaluationSet(..., "
+                "missingness=dm.missing.Fixed(p))."
             )
         return Fixed().posterior(data).of_cells(0)
     if isinstance(p, (str, Mechanism)):
@@ -416,13 +411,11 @@ def known_probabilities(data: Any, p: Any) -> FloatArray:
         return np.asarray(posterior.weight @ posterior.probability)
     if not is_number(p):
         raise InputError(
-            "p",
-            f"expected a number or a mechanism, got {type(p).__name__}",
-            "An EvaluationSet keeps no order of rows: pass one probability per row as EvaluationSet(..., "
-            f"{code('missingness=dm.missing.Fixed(p)')}), and leave p out.",
+            f"p: expected a number or a mechanism, got {type(p).__name__}. An EvaluationSet keeps no order of rows: "
+            "pass one probability per row as EvaluationSet(..., missingness=dm.missing.Fixed(p)), and leave p out."
         )
     if not 0.0 <= p <= 1.0:
-        raise InputError("p", f"{p:g}", "Probabilities must lie in [0, 1].")
+        raise InputError(f"p: {p:g}. Probabilities must lie in [0, 1].")
     return np.full(cells, float(p))
 
 
@@ -473,7 +466,7 @@ def _columns(**given: Any) -> list[FloatArray]:
     sizes = {name: column.size for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
         found = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-        raise InputError(next(iter(sizes)), f"one value per row is needed of each, but {found}")
+        raise InputError(f"{next(iter(sizes))}: one value per row is needed of each, but {found}.")
     for name, column in columns.items():
         check_finite(column, name, "All values must be finite.")
     return list(columns.values())

@@ -112,7 +112,8 @@ def main(
             if options.reference is not None:
                 scores = list(columns.values())
                 read = read_reference_columns(options.reference, options.label, scores, rows.pos_label)
-                reference = read[options.label], {name: read[column] for name, column in columns.items()}
+                scores_by_name = {name: read[column] for name, column in columns.items()}
+                reference = dm.missing.Reference(read[options.label], scores_by_name)
         begin()
         with in_words({**names, "scores": ""}, quiet=True):
             missingness: Any = mechanism_from(options, reference)
