@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import Rows, load, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import EstimateOptions, MethodOptions
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rendering import Check, Result, Table
@@ -144,7 +144,7 @@ def _check_of(verdict: Mapping[str, Any]) -> Check:
 def words_above(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> list[str]:
     """Return the lines above the table."""
     first, *lines = result._words()
-    return [first, *(for_the_command_line(line, names) for line in lines)]
+    return [first, *(worded(line, names) for line in lines)]
 
 
 def as_result(
@@ -152,7 +152,7 @@ def as_result(
 ) -> Result:
     """Return an evaluation as a result; each target is a check."""
     document = result.to_dict()
-    warned = [one._replace(message=for_the_command_line(one.message, names)) for one in result.warnings]
+    warned = [one._replace(message=worded(one.message, names)) for one in result.warnings]
     document["warnings"] = [one._asdict() for one in warned]
     records = result.to_records()
     if verdicts:

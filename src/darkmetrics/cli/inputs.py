@@ -16,8 +16,8 @@ from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import in_words, say
 from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.streams import standard_input
-from darkmetrics.files import (
 from darkmetrics.exceptions import InputError
+from darkmetrics.files import (
     MISSING_WORDS,
     PARQUET,
     TEXT_FORMATS,

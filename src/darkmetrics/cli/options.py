@@ -11,8 +11,8 @@ import typer
 
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics._vocabulary import CALIBRATORS, MECHANISMS, METHODS, SCOPES
-from darkmetrics.files import FORMATS
 from darkmetrics.exceptions import InputError
+from darkmetrics.files import FORMATS
 
 _FORMATS = ("table", "json", "csv", "markdown")
 OutputFormat = StrEnum("OutputFormat", _FORMATS)  # type: ignore[misc]  # the members are those of one list

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from darkmetrics._text import printable
-from darkmetrics.cli.messages import for_the_command_line, one_line
+from darkmetrics.cli.messages import one_line, option_words, worded
 from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, terminal_width
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
@@ -155,12 +155,10 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool
         warnings.simplefilter("always", UserWarning)
         try:
             yield
-        except InputError:
-            raise
         except InputError as error:
-            raise InputError(for_the_command_line(error, names, metrics)) from error
+            raise error.worded_for(option_words(names, metrics)) from error
     for text in dict.fromkeys(_text_of(warning.message) for warning in caught) if not quiet else ():
-        say(f"Warning: {for_the_command_line(text, names, metrics)}")
+        say(f"Warning: {worded(text, names)}")
 
 
 def _text_of(warning: Warning | str) -> str:
@@ -198,7 +196,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         if debug:
             to_standard_error(traceback.format_exc().rstrip())
         if isinstance(error, InputError):
-            return fail(str(error) if isinstance(error, InputError) else for_the_command_line(error), BAD_INPUT)
+            return fail(str(error.worded_for(option_words())), BAD_INPUT)
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         return fail(f"an error in darkmetrics itself ({said}); --debug shows where", OWN_ERROR)
 

@@ -14,7 +14,7 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import add_metrics, evaluate_rows, settings_of
 from darkmetrics.cli.inputs import load, paths_of, read_reference, stored_counts
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import TARGETS, CheckedOptions, EvaluationOptions, ReportOptions, argument, number, option
 from darkmetrics.cli.output import (
     check_format,
@@ -96,7 +96,7 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
     from darkmetrics.changes.wording import name_differences  # with numpy, which --help does without
 
     warned = {
-        side: [one._replace(message=for_the_command_line(one.message, names)) for one in evaluation.warnings]
+        side: [one._replace(message=worded(one.message, names)) for one in evaluation.warnings]
         for side, evaluation in (("after", change.after), ("before", change.before))
     }
     document = change.to_dict() | ({"max_decline": verdicts} if verdicts else {})
@@ -109,8 +109,8 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
         document,
         [record | {"warnings": " ".join(of_kinds)} for record in change.to_records()],
         [Table(*change._table())],
-        above=[for_the_command_line(text, names) for text in change._words()],
-        below=[for_the_command_line(note, names) for note in change._notes() if note not in shortened],
+        above=[worded(text, names) for text in change._words()],
+        below=[worded(note, names) for note in change._notes() if note not in shortened],
         warnings=[
             f"Warning: {text}" for text in name_differences(change.names, [[*map(str, one)] for one in warned.values()])
         ],

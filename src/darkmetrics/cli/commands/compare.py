@@ -11,7 +11,7 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import settings_of
 from darkmetrics.cli.inputs import files_of, paths_of, read_reference_columns, read_rows
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     DATA,
     FILES_HELP,
@@ -220,7 +220,7 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
 
 def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     document, records = found.to_dict(), found.to_records()
-    said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
+    said = [one._replace(message=worded(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
         from darkmetrics.tables import plain_numbers  # with numpy, which --help does without
@@ -231,7 +231,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
         document,
         records,
         [Table(header, rows, words=found._text_columns)],
-        above=[for_the_command_line(text) for text in found._words()],
+        above=[worded(text) for text in found._words()],
         below=found._notes(),
         warnings=[f"Warning: {one.message}" for one in said],
         checks=[_check(one) for one in verdicts],

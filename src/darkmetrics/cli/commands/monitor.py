@@ -13,7 +13,7 @@ from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import add_metrics, settings_of, targets_from
 from darkmetrics.cli.inputs import load, paths_of, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     ALERTS,
     GROUPS,
@@ -229,7 +229,7 @@ def _as_result(result: Alerts) -> Result:
         records_of(result),
         [Table(header, rows, words=result._text_columns)],
         above=above,
-        below=[for_the_command_line(note) for note in result._notes()],
+        below=[worded(note) for note in result._notes()],
         checks=_checks(result),
         closing=_closing(result) if result.targets else "",
         about=(*names, "metric" + "_" * ("metric" in names), "scope" + "_" * ("scope" in names)),

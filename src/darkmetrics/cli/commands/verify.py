@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics.cli.evaluation import settings_of
 from darkmetrics.cli.inputs import Rows, load, paths_of, read_reference, stored_counts
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     DATA,
     DELAYS,
@@ -106,8 +106,8 @@ def main(
         verification.to_dict(),
         verification.to_records(),
         [Table(*verification._table())] if verification.resolved_metrics else [],
-        above=[for_the_command_line(line) for line in verification._words()],
-        below=[for_the_command_line(line) for line in verification._notes()],
+        above=[worded(line) for line in verification._words()],
+        below=[worded(line) for line in verification._notes()],
         checks=[Check("probabilities hold", not verification.is_rejected, verdict)],
     )
     return publish(result, common.result_format, common.output)
