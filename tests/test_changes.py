@@ -438,7 +438,9 @@ def test_a_gap_over_many_groups_is_that_of_scikit_learn(groups):
     assert result.disparity("recall", kind="ratio").distribution.mean() == pytest.approx(
         min(each) / max(each), abs=1e-15
     )
-    with pytest.raises(dm.InputError, match=r"^groups: 1 group with enough labels. A disparity needs two different groups.$"):
+    with pytest.raises(
+        dm.InputError, match=r"^groups: 1 group with enough labels. A disparity needs two different groups.$"
+    ):
         result.disparity("recall", groups=[0, 0])
 
 

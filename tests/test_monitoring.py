@@ -127,11 +127,11 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": dm.missing.Fixed(0.5)}
-    exact, bucketed = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
-    assert bucketed.total.data.score_bins == 64
+    exact, binned = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
+    assert binned.total.data.score_bins == 64
     for key in exact:
-        assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
-        assert bucketed.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
+        assert binned.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
+        assert binned.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
 
 
 def test_neither_processes_nor_the_order_of_rows_matter():

@@ -156,7 +156,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
     "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", clusters=np.arange(60) // 3, rng=0),
-    "buckets": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
+    "bins": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
     **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, Mechanism)},
     "Discrete": lambda: evaluated()["precision"],
     "ProductLaw": lambda: evaluated(n=20_000)["recall"],

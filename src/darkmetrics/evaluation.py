@@ -17,7 +17,7 @@ from darkmetrics.distributions import Interval, MetricDistribution, chance_of_ta
 from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.footnotes import (
-    buckets_in_words,
+    describe_binning,
     describe_undefined,
     proven,
     scope_in_words,
@@ -260,10 +260,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     @cached_property
     def binning_error(self) -> Mapping[str, float]:
-        """How far it can have moved each metric that scores were counted in buckets (made on first use).
+        """How far it can have moved each metric that scores were counted in bins (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
-        NaN where it is not known. What a label model makes of a bucket's mean score is not in it.
+        NaN where it is not known. What a label model makes of a bin's mean score is not in it.
         """
         return {name: metric.binning_error(self.data) for name, metric in self.metrics.items()}
 
@@ -361,7 +361,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         }
         if self.data.score_bins is not None:
             effects = {name: finite(effect) for name, effect in self.binning_error.items()}
-            found |= {"buckets": self.data.score_bins, "bucket_effect": effects}
+            found |= {"score_bins": self.data.score_bins, "binning_error": effects}
         return found if self.arrival is None else found | {"arrival": self.arrival.to_dict()}
 
     def _moved_numbers(self, name: str) -> dict[str, float | None]:
@@ -462,7 +462,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         if approximate and self.scope == "rows":
             notes.append(proven(approximate))
         if self.data.score_bins is not None:
-            notes.append(buckets_in_words(self.data.score_bins, self.binning_error))
+            notes.append(describe_binning(self.data.score_bins, self.binning_error))
         return notes
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

@@ -306,8 +306,5 @@ def _warn(results: Sequence[GroupResult], total: Notes) -> None:
             texts.append(f"{' and '.join(rows)} {phrase}")
     if category is not None:
         text = "; ".join(texts)
-        warnings.warn(
-            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result have details.",
-            category,
-            stacklevel=level_of_caller(),
-        )
+        details = code("The notes of each group (groups[key].notes) and of the result have details.", "notes of groups")
+        warnings.warn(Message(f"{text[0].upper()}{text[1:]}. {details}"), category, stacklevel=level_of_caller())
