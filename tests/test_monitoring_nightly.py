@@ -148,7 +148,7 @@ def test_rows_without_a_date_are_of_no_period():
         ({"last_periods": True}, r"^last_periods: True\. It must be a whole number"),
         (
             {"last_periods": 2, "since": "2026-05"},
-            r"^last_periods: since says already from which period on alerts look\.",
+            r"^last_periods: since sets already from which period on alerts look\.",
         ),
         (
             {"last_periods": 2, "by": "country", "time": None, "period": None},
