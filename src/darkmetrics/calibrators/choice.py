@@ -94,9 +94,10 @@ def calibrator_from(calibrator: Any) -> Calibrator:
     if isinstance(calibrator, Calibrator):
         return calibrator
     if isinstance(calibrator, str):
-        if calibrator not in WORDS:
+        name = calibrator.lower().replace("-", "_")  # "scaling-binning" is how papers write it
+        if name not in WORDS:
             raise unknown_name("calibrator", "calibrator", calibrator, WORDS)
-        return WORDS[calibrator]()
+        return WORDS[name]()
     if isinstance(calibrator, type):
         raise InputError(f"calibrator: {calibrator.__name__} is a class. Pass an object: {calibrator.__name__}().")
     if callable(getattr(calibrator, "predict_proba", None)):

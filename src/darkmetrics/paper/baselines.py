@@ -1,7 +1,5 @@
 """What people do today: drop unlabeled rows, bootstrap what is left, or ignore the labels."""
 
-from typing import Any
-
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
@@ -18,12 +16,13 @@ from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.fixed import Fixed
 from darkmetrics.missingness.reference import Reference
+from darkmetrics.paper.probabilities import check_set
 from darkmetrics.question import generator_from
 
 _CHUNK = 1 << 22
 
 
-def complete_case(data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
+def complete_case(evaluation_set: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
     """What would dropping the unlabeled rows report? One number per metric, NaN where it is 0/0.
 
     Unbiased only if labels are missing completely at random; no error bar.
@@ -35,12 +34,16 @@ def complete_case(data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -
     >>> dm.paper.complete_case(data, ["precision", "recall"])
     {'precision': 0.5, 'recall': 0.5}
     """
-    labeled = _labeled(data)
+    labeled = _labeled(evaluation_set)
     return {metric.name: metric.value(labeled) for metric in metrics_from(metrics)}
 
 
 def bootstrap(
-    data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS, *, n_resamples: int = 10_000, rng: RngLike = None
+    evaluation_set: EvaluationSet,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    *,
+    n_resamples: int = 10_000,
+    rng: RngLike = None,
 ) -> dict[str, MetricDistribution]:
     """How much would the complete-case value vary if the labeled rows were drawn again?
 
@@ -49,7 +52,7 @@ def bootstrap(
 
     Parameters
     ----------
-    data : EvaluationSet
+    evaluation_set : EvaluationSet
         Its labeled rows are resampled.
     metrics
         As in `evaluate`; callables are called once per resample.
@@ -67,7 +70,7 @@ def bootstrap(
     'bootstrap'
     """
     size = check_n_resamples(n_resamples)
-    labeled = _labeled(data)
+    labeled = _labeled(evaluation_set)
     generator = generator_from(rng)
     distributions: dict[str, MetricDistribution] = {}
     for metric in metrics_from(metrics):
@@ -80,7 +83,7 @@ def bootstrap(
 
 
 def confidence_based(
-    data: EvaluationSet,
+    evaluation_set: EvaluationSet,
     metrics: MetricsLike = DEFAULT_METRICS,
     *,
     missingness: MissingnessLike | Reference = None,
@@ -97,20 +100,13 @@ def confidence_based(
     >>> round(dm.paper.confidence_based(data, metrics="precision")["precision"].mean(), 9)
     0.8
     """
-    return evaluate(_checked(data).unlabeled(), missingness=missingness or Fixed(), metrics=metrics, rng=rng)
+    return evaluate(check_set(evaluation_set).unlabeled(), missingness=missingness or Fixed(), metrics=metrics, rng=rng)
 
 
-def _checked(data: Any) -> EvaluationSet:
-    if not isinstance(data, EvaluationSet):
-        raise InputError(f"data: expected an EvaluationSet, got {type(data).__name__}.")
-    return data
-
-
-def _labeled(data: Any) -> EvaluationSet:
-    rows = _checked(data)
-    if rows.n_labeled == 0:
-        raise InputError("data: no labeled row. Complete-case baselines need labels.")
-    return rows.labeled()
+def _labeled(evaluation_set: EvaluationSet) -> EvaluationSet:
+    if check_set(evaluation_set).n_labeled == 0:
+        raise InputError("evaluation_set: no labeled row. Complete-case baselines need labels.")
+    return evaluation_set.labeled()
 
 
 def _by_decision(cells: Cells) -> Cells:

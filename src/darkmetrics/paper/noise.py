@@ -24,7 +24,7 @@ from darkmetrics.methods.proofs import band
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.paper.theorems import known_probabilities
+from darkmetrics.paper.probabilities import known_probabilities
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table

@@ -18,12 +18,13 @@ from darkmetrics._kernels.cdf_bounds import CONSTANT
 from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import ArrayLike, Numbers
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import check_finite, is_number, is_whole
+from darkmetrics.data.rules import check_finite, is_whole
 from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.metric import number_argument
-from darkmetrics.missing import Fixed, Mechanism, mechanism_from
+from darkmetrics.missing import Mechanism
+from darkmetrics.paper.probabilities import known_probabilities
 
 __all__ = [
     "CorollaryRate",
@@ -392,31 +393,6 @@ def corollary_rate(n: int, r: float, p: float, *, alpha: float = 1.0, beta: floa
     a = (np.arange(n) < np.floor(r * n)).astype(np.float64)
     leading = _lemma_1_term(r * n, p * (1.0 - p), 1.0, 1.0)
     return CorollaryRate(int(n), leading, theorem_3(alpha, a, beta, np.ones(n), np.full(n, p)))
-
-
-def known_probabilities(data: Any, p: Any) -> FloatArray:
-    """The chance of each of the set's `missing_cells` that `p` stands for: None, a number, or a label model."""
-    if not isinstance(data, EvaluationSet):
-        raise InputError(f"evaluation_set: expected an EvaluationSet, got {type(data).__name__}.")
-    cells = data.missing_cells.size
-    if p is None:
-        if data.cells.probability is None:
-            raise InputError(
-                "p: missing. Pass the probabilities of the missing labels, or a set built with EvaluationSet(..., "
-                "missingness=dm.missing.Fixed(p))."
-            )
-        return Fixed().posterior(data).of_cells(0)
-    if isinstance(p, (str, Mechanism)):
-        posterior = mechanism_from(p).posterior(data).on_all_cells
-        return np.asarray(posterior.weight @ posterior.probability)
-    if not is_number(p):
-        raise InputError(
-            f"p: expected a number or a mechanism, got {type(p).__name__}. An EvaluationSet keeps no order of rows: "
-            "pass one probability per row as EvaluationSet(..., missingness=dm.missing.Fixed(p)), and leave p out."
-        )
-    if not 0.0 <= p <= 1.0:
-        raise InputError(f"p: {p:g}. Probabilities must lie in [0, 1].")
-    return np.full(cells, float(p))
 
 
 def _lemma_1_term(n: float, v: float, least: float, most: float) -> float:
