@@ -292,13 +292,13 @@ def test_confidence_based_refuses_probabilities_per_row(probability):
 @pytest.mark.parametrize("baseline", [complete_case, bootstrap, confidence_based])
 @pytest.mark.parametrize("data", [[1, 0], None, np.array([1, 0])])
 def test_what_is_no_evaluation_set_is_refused(baseline, data):
-    with pytest.raises(InputError, match="data: expected an EvaluationSet, got"):
+    with pytest.raises(InputError, match="evaluation_set: expected an EvaluationSet, got"):
         baseline(data)
 
 
 @pytest.mark.parametrize("baseline", [complete_case, bootstrap])
 def test_no_labeled_row_is_refused(baseline):
-    with pytest.raises(InputError, match="data: no labeled row"):
+    with pytest.raises(InputError, match="evaluation_set: no labeled row"):
         baseline(EvaluationSet([None, None], [0.9, 0.1]))
 
 

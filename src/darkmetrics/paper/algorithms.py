@@ -32,7 +32,14 @@ _N_FOR_MOMENTS = 10_000
 
 
 class OracleBounds(NamedTuple):
-    """Values of a metric if every missing row is predicted wrongly, and if every missing row is predicted rightly."""
+    """Values of a metric if every missing row is predicted wrongly, and if every missing row is predicted rightly.
+
+    Examples
+    --------
+    >>> import darkmetrics as dm
+    >>> dm.paper.oracle_bounds(dm.EvaluationSet([1, 0, None], [0.9, 0.8, 0.2]), "recall")["recall"].pessimistic
+    0.5
+    """
 
     pessimistic: float
     optimistic: float
@@ -49,8 +56,8 @@ def pemi(
     """Return the empirical distributions of metrics over random label assignments (PEMI, Algorithm 1).
 
     Every missing label is drawn from its Bernoulli distribution, every metric is evaluated on the imputed rows, and
-    this is repeated. All metrics use the same imputations. `evaluate(method="pemi")` has the same distribution and draws
-    counts where these suffice.
+    this is repeated. All metrics use the same imputations. `evaluate(method="pemi")` samples the same distribution, and
+    draws counts where these suffice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What people do today: drop unlabeled rows, bootstrap what is left, or ignore the labels."""
+"""Baselines: drop unlabeled rows, bootstrap the labeled rows, or ignore the labels."""
 
 import numpy as np
 
@@ -23,9 +23,9 @@ _CHUNK = 1 << 22
 
 
 def complete_case(evaluation_set: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
-    """What would dropping the unlabeled rows report? One number per metric, NaN where it is 0/0.
+    """Return metrics of the labeled rows only, NaN where a metric is 0/0.
 
-    Unbiased only if labels are missing completely at random; no error bar.
+    The values are unbiased only if labels are missing completely at random (MCAR), and have no interval.
 
     Examples
     --------
@@ -45,10 +45,10 @@ def bootstrap(
     n_resamples: int = 10_000,
     rng: RngLike = None,
 ) -> dict[str, MetricDistribution]:
-    """How much would the complete-case value vary if the labeled rows were drawn again?
+    """Return bootstrap distributions of metrics of the labeled rows, the paper's baseline.
 
-    The paper's baseline: resamples the labeled rows with replacement. The spread is sampling error of the labeled
-    rows; the bias of dropping the others stays.
+    Labeled rows are drawn with replacement. The spread is the sampling error of the labeled rows. The bias of dropping
+    the unlabeled rows stays. The paper draws 10,000 resamples.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ def bootstrap(
     --------
     >>> import darkmetrics as dm
     >>> data = dm.EvaluationSet([1, 0, None, 1, 1, 0], [0.9, 0.8, 0.7, 0.1, 0.6, 0.2])
-    >>> law = dm.paper.bootstrap(data, "accuracy", n_resamples=1000, rng=0)["accuracy"]
-    >>> law.method
+    >>> distribution = dm.paper.bootstrap(data, "accuracy", n_resamples=1000, rng=0)["accuracy"]
+    >>> distribution.method
     'bootstrap'
     """
     size = check_n_resamples(n_resamples)
@@ -89,9 +89,9 @@ def confidence_based(
     missingness: MissingnessLike | Reference = None,
     rng: RngLike = None,
 ) -> Evaluation:
-    """What do the probabilities alone say, as monitoring tools estimate it? Every label is treated as missing.
+    """Evaluate with the probabilities alone, as monitoring tools do: every label is treated as missing.
 
-    Right only as far as the probabilities are; the labels that did arrive are ignored.
+    The estimate is as good as the probabilities; the labels that arrived are not used.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def _labeled(evaluation_set: EvaluationSet) -> EvaluationSet:
 
 
 def _by_decision(cells: Cells) -> Cells:
-    """The same counts with scores forgotten: one cell per decision and weight."""
+    """Return the counts without scores: one cell per prediction."""
     if cells.weight is not None:
         return cells
     sides = np.array([False, True])
@@ -123,9 +123,9 @@ def _resampled_values(metric: Metric, cells: Cells, n_resamples: int, rng: np.ra
     rows = int(counted.sum())
     weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
     chunk = max(1, min(n_resamples, _CHUNK // counted.size))
-    parts = []
+    blocks = []
     for start in range(0, n_resamples, chunk):
         draws = rng.multinomial(rows, counted / rows, size=min(chunk, n_resamples - start))
         positives, negatives = draws[:, : weight.size] * weight, draws[:, weight.size :] * weight
-        parts.append(metric.of_counts(cells, np.stack([negatives, positives])))
-    return np.concatenate(parts)
+        blocks.append(metric.of_counts(cells, np.stack([negatives, positives])))
+    return np.concatenate(blocks)

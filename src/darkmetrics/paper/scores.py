@@ -7,7 +7,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.hypothesis_tests import ks_to_uniform, w1_to_uniform
-from darkmetrics.argument_types import ArrayLike, RngLike
+from darkmetrics.argument_types import ArrayLike, Numbers, RngLike
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import InputError
@@ -74,7 +74,7 @@ def mnar_mask(y_true: ArrayLike, p_m: float, eta: float, *, rng: RngLike = None)
     return _masked(ByLabel(_fraction(p_m, "p_m"), prevalence=_fraction(eta, "eta")), y_true, rng)
 
 
-def pit(distribution: MetricDistribution | Iterable[MetricDistribution], truth: Any) -> Any:
+def pit(distribution: MetricDistribution | Iterable[MetricDistribution], truth: Numbers) -> Any:
     """Return the probability integral transform (PIT) of true values: the predicted cdf at the truth.
 
     Over many data sets the PIT values are uniform if the predicted distributions are right. A distribution with atoms
@@ -97,7 +97,9 @@ def pit(distribution: MetricDistribution | Iterable[MetricDistribution], truth: 
     """
     if isinstance(distribution, MetricDistribution):
         return distribution.cdf(truth)
-    return np.array([float(each.cdf(value)) for each, value in zip(distribution, truth, strict=True)])
+    return np.array(
+        [float(predicted.cdf(value)) for predicted, value in zip(distribution, np.asarray(truth), strict=True)]
+    )
 
 
 def wasserstein_1(pit_values: ArrayLike) -> float:
