@@ -86,10 +86,10 @@ darkmetrics check june.parquet --label fraud --score p --missingness by_label --
 ```
 
 The last lines begin with `PASS` or `FAIL`. Where nothing is stated about why labels are missing, the probability allows
-for every reason, and a target that fails names the reasons under which it would be met and those under which not.
+for every mechanism, and a target that fails names the mechanisms under which it would be met and those under which not.
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
-in JSON they are in `targets`, each with its `verdict` and the probability `by_reason`. Warnings are part of the result
-in every format: lines above the table, `warnings` in JSON, a column in CSV.
+in JSON they are in `targets`, each with its `verdict` and the probability `by_mechanism`. Warnings are part of the
+result in every format: lines above the table, `warnings` in JSON, a column in CSV.
 
 Every night, all months of this year by country, and a mail when one of the three newest begins to miss its target; an
 alert is rarely false, however many groups there are:

@@ -14,11 +14,11 @@ import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Unknown
 from darkmetrics.missingness.mixture import (
-    REASONS,
-    nodes_of_reason,
-    reasons_differ,
-    reasons_in_words,
-    weight_of_reasons,
+    MECHANISMS,
+    describe_prevalences,
+    mechanism_weights,
+    mechanisms_differ,
+    select_mechanism,
 )
 
 # Where nearly all of the highest scores are missing there are hardly any labels.
@@ -75,7 +75,7 @@ def test_with_reference_rows_it_is_selection(kind):
         model.posterior(data) for model in (Unknown((more_y, more_s)), ByScoreAndLabel((more_y, more_s)))
     )
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
-    assert not auto_nodes.reasons
+    assert not auto_nodes.mechanisms
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,10 +84,10 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
     y, s, _ = rows(kind, seed)
     data = EvaluationSet(y, s)
     posterior = Unknown().posterior(data)
-    assert posterior.reasons == REASONS
+    assert posterior.mechanisms == MECHANISMS
     assert posterior.weight.sum() == pytest.approx(1.0, abs=1e-12)
     assert (posterior.weight >= 0.0).all()
-    by_score, by_label, both, by_reference = weight_of_reasons(posterior)
+    by_score, by_label, both, by_reference = mechanism_weights(posterior)
     assert both == pytest.approx(0.5, abs=1e-12)
     assert by_reference == 0.0
     assert by_score >= 1 / 6 - 1e-12
@@ -99,7 +99,7 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
         assert by_label > 0.25
     # Each reason has the nodes of its own model, or every eighth of them once it is refuted.
     for k, model in enumerate((ByScore(n_draws=32), ByLabel(n_draws=32))):
-        own, expected = nodes_of_reason(posterior, k), model.posterior(data)
+        own, expected = select_mechanism(posterior, k), model.posterior(data)
         thin = 8 if k == 1 and by_label < 0.005 else 1
         assert own.probability.tolist() == expected.probability[::thin].tolist()
         np.testing.assert_allclose(own.weight, 1.0 / (32 / thin), rtol=1e-12)
@@ -110,7 +110,7 @@ def test_both_is_the_calibrated_curve_with_an_effect_of_the_label_on_top(kind):
     y, s, _ = rows(kind)
     data = EvaluationSet(y, s)
     posterior = Unknown(n_draws=512).posterior(data)
-    both, score = nodes_of_reason(posterior, 2), nodes_of_reason(posterior, 0)
+    both, score = select_mechanism(posterior, 2), select_mechanism(posterior, 0)
     centre = logit(score.on_all_cells.probability).mean(axis=0)
     move = logit(both.on_all_cells.probability) - centre
     flagged = data.cells.decision[data.missing_cells]
@@ -133,7 +133,7 @@ def test_a_set_without_a_labeled_positive_leaves_by_label_out():
     y = np.where(rng.random(200) < 0.3, np.nan, 0.0)
     with pytest.warns(CalibrationWarning, match="only if positives are that rare"):
         posterior = Unknown().posterior(EvaluationSet(y, s))
-    assert weight_of_reasons(posterior).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
+    assert mechanism_weights(posterior).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
 
 
 def test_contradicted_reference_rows_keep_half_of_the_weight():
@@ -143,8 +143,8 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
     data = EvaluationSet(y, s)
     posterior = Unknown(drifted).posterior(data)
     alone, selection = Unknown().posterior(data), ByScoreAndLabel(drifted).posterior(data)
-    assert weight_of_reasons(posterior) == pytest.approx([*0.5 * weight_of_reasons(alone)[:3], 0.5])
-    assert nodes_of_reason(posterior, 3).probability.tolist() == selection.probability.tolist()
+    assert mechanism_weights(posterior) == pytest.approx([*0.5 * mechanism_weights(alone)[:3], 0.5])
+    assert select_mechanism(posterior, 3).probability.tolist() == selection.probability.tolist()
     results_contradict = "The results contradict the metrics on the 500 reference rows"
     with (
         pytest.warns(MissingnessWarning, match=results_contradict),
@@ -192,7 +192,7 @@ def test_reasons_that_agree_are_not_warned_of():
     for seed in range(3):
         y, s, _ = rows("random", seed)
         result = silent(y, s, metrics="f1")
-        assert not reasons_differ(result.posterior)
+        assert not mechanisms_differ(result.posterior)
         assert result.assumption.startswith("Not stated why labels are missing: by score or at random (")
         assert "both (50%)" in result.assumption
 
@@ -204,7 +204,7 @@ def test_a_stated_mechanism_silences_the_warning(missingness):
     expected = {"by_label": ByLabel(), "unknown": Unknown()}.get(missingness, ByScore())
     posterior = expected.posterior(EvaluationSet(y, s))
     assert result.posterior.probability.tolist() == posterior.probability.tolist()
-    assert reasons_differ(result.posterior) == (missingness == "unknown")
+    assert mechanisms_differ(result.posterior) == (missingness == "unknown")
 
 
 def test_lower_scores_of_missing_rows_are_called_lower():
@@ -219,7 +219,7 @@ def test_lower_scores_of_missing_rows_are_called_lower():
 def test_words_for_the_reasons_have_both_shares():
     y, s, _ = rows("by label")
     data = EvaluationSet(y, s)
-    text = reasons_in_words(data, Unknown().posterior(data))
+    text = describe_prevalences(data, Unknown().posterior(data))
     low, high = (float(part.split("%")[0]) for part in text.split(" and "))
     assert text == f"{low}% 'by score' and {high}% 'by label'"
     assert low < high
@@ -261,12 +261,12 @@ def check(result):
     result.to_dict()
 
 
-MECHANISMS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
+MODELS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
 
 
 def with_reference(reference, missingness=None):
     """The mechanism that a word stands for, with reference rows."""
-    return MECHANISMS[missingness](reference=reference)
+    return MODELS[missingness](reference=reference)
 
 
 def loosely(*args, **kwargs):

@@ -293,9 +293,9 @@ def test_buckets_of_curves_with_steps_hold_their_mean(word):
     own = data.cells.score[data.missing_cells]
     expected = fitted(word, y, s).predict(own)
     found = posterior.on_all_cells.probability[0]
-    assert posterior.bucket is not None
+    assert posterior.column is not None
     for k in range(0, 2000, 111):
-        inside = posterior.bucket == k
+        inside = posterior.column == k
         if inside.any():
             np.testing.assert_allclose(found[inside], expected[inside].mean(), rtol=1e-9)
     assert found.mean() == pytest.approx(expected.mean(), rel=1e-9)

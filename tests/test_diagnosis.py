@@ -219,8 +219,8 @@ def test_reasons_are_those_of_the_label_models():
     found = diagnosis_of(data)
     for name, model in (("by score", dm.missing.ByScore()), ("by label", dm.missing.ByLabel())):
         distributions = dm.evaluate(data, missingness=model)
-        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.posterior(data)))
-        for metric, estimate in found.reasons[name].metrics.items():
+        assert tuple(found.mechanisms[name].prevalence) == tuple(missing_prevalence(data, model.posterior(data)))
+        for metric, estimate in found.mechanisms[name].metrics.items():
             # The same law found twice; orders of summation do not differ.
             assert estimate == pytest.approx(
                 (distributions[metric].mean(), *distributions[metric].interval(0.9)), rel=1e-12
@@ -229,8 +229,8 @@ def test_reasons_are_those_of_the_label_models():
 
 
 def test_reference_rows_add_the_third_reason():
-    assert list(diagnosed(BY_BOTH).reasons) == ["by score", "by label"]
-    assert list(diagnosed(BY_BOTH, reference=True).reasons) == ["by score", "by label", "by score and label"]
+    assert list(diagnosed(BY_BOTH).mechanisms) == ["by score", "by label"]
+    assert list(diagnosed(BY_BOTH, reference=True).mechanisms) == ["by score", "by label", "by score and label"]
 
 
 def test_reliability_tables_count_every_labeled_row_once():
@@ -420,7 +420,7 @@ def test_edges_are_diagnosed_and_say_what_is_absent(case, word):
     json.dumps(plain, allow_nan=False)
     parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference", "overlap")
     none = {name for name in parts if plain[name] is None}
-    unread = {"by score", "by label", "by score and label"} - set(found.reasons)
+    unread = {"by score", "by label", "by score and label"} - set(found.mechanisms)
     assert set(found.absent) == none | unread
     assert all(found.absent.values())
     assert str(found)

@@ -72,13 +72,13 @@ def drawn(result: dm.GroupedEvaluation, *, seed: int = 0) -> dict[str, np.ndarra
 
 def _nodes(posterior: Posterior, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The node of each draw."""
-    reason = np.zeros(len(posterior), dtype=int) if posterior.reason is None else posterior.reason
+    reason = np.zeros(len(posterior), dtype=int) if posterior.mechanism is None else posterior.mechanism
     reached = np.cumsum(np.bincount(reason, posterior.weight))
     kinds = np.minimum(np.searchsorted(reached, level), reason.max())
     found = np.empty(level.size, dtype=int)
     for kind in np.unique(kinds):
         draws = np.flatnonzero(kinds == kind)
-        if posterior.reasons and posterior.reasons[kind] == "both":
+        if posterior.mechanisms and posterior.mechanisms[kind] == "both":
             # How much the label matters is not known, but the same in all groups.
             first, last = np.flatnonzero(reason == kind)[[0, -1]]
             share = (level[draws] - reached[kind - 1]) / (reached[kind] - reached[kind - 1])
@@ -365,9 +365,9 @@ def test_the_total_says_what_it_is():
     assert result.total.assumption.startswith("The sum of 6 groups, in each of which missing labels follow the label")
     assert ". Assumed in each: labels are missing by label" in result.total.assumption
     assert in_words(2, 0, {"Not stated why."}, shared=False).endswith(". In each: not stated why.")
-    assert not result.total.diagnosis.reasons
+    assert not result.total.diagnosis.mechanisms
     assert result.total.diagnosis.verdict.startswith("These are the rows of 6 groups")
-    assert result[0].diagnosis.reasons
+    assert result[0].diagnosis.mechanisms
 
 
 def test_the_total_can_be_stored_and_taken_from(tmp_path):

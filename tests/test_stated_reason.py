@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.diagnosis import CalibrationCheck, Reason, ReliabilityBin
+from darkmetrics.diagnosis import CalibrationCheck, MechanismEstimate, ReliabilityBin
 from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, ExponentialTilt, Mechanism, Unknown
 from darkmetrics.missingness.base import Estimate
 
@@ -177,25 +177,27 @@ def diagnosis_with(**changed: Any) -> dm.diagnosis.Diagnosis:
     return found
 
 
-def reasons(*precision: float, recall: float = 0.5) -> dict[str, Reason]:
+def reasons(*precision: float, recall: float = 0.5) -> dict[str, MechanismEstimate]:
     names = ("by score", "by label")
     return {
-        name: Reason(Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)})
+        name: MechanismEstimate(
+            Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)}
+        )
         for name, p in zip(names, precision, strict=True)
     }
 
 
 @pytest.mark.parametrize("pair", [(0.91651, 0.91749), (0.9170001, 0.9174), (0.5, 0.5), (0.0, 0.0004), (1.0, 0.9996)])
 def test_no_metric_moves_from_a_number_to_the_same_number(pair):
-    assert "moves" not in diagnosis_with(reasons=reasons(*pair)).verdict
+    assert "moves" not in diagnosis_with(mechanisms=reasons(*pair)).verdict
 
 
 def test_a_metric_that_moves_is_shown_in_digits_that_differ():
-    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(reasons=reasons(0.9164, 0.9176)).verdict
+    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(mechanisms=reasons(0.9164, 0.9176)).verdict
 
 
 def test_a_metric_that_is_undefined_under_a_reason_does_not_move():
-    assert "moves" not in diagnosis_with(reasons=reasons(0.9, np.nan)).verdict
+    assert "moves" not in diagnosis_with(mechanisms=reasons(0.9, np.nan)).verdict
 
 
 # ----------------------------------------------------------------------------------------------------- calibration

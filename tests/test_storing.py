@@ -108,7 +108,7 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
     result = dm.evaluate(y, score, method=method, rng=0, **settings)
     if method == "gaussian":  # what was looked at before must not matter
         assert "Proven" in str(result)
-        assert result.diagnosis.reasons
+        assert result.diagnosis.mechanisms
     return result
 
 

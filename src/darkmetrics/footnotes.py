@@ -10,7 +10,7 @@ from darkmetrics.data.rules import THRESHOLD, DefaultThreshold
 from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.exceptions import warn
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
+from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, mechanism_weights
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import level_text
 
@@ -109,11 +109,11 @@ def what_narrows(
     posterior: Posterior,
     level: float,
 ) -> str:
-    """Which statements would narrow an answer that mixes reasons, with the width of the first metric under each.
+    """Which statements would narrow an answer that mixes mechanisms, with the width of the first metric under each.
 
     Empty where nothing is mixed, and where reference rows are there that the labeled ones contradict.
     """
-    if not posterior.reasons or weight_of_reasons(posterior)[BY_REFERENCE]:
+    if not posterior.mechanisms or mechanism_weights(posterior)[BY_REFERENCE]:
         return ""
     open_ = (
         name
@@ -124,18 +124,18 @@ def what_narrows(
     by_score = by_label = ""
     if name is not None:
         whole = float(np.ptp(intervals[name]))
-        known = [_width(distributions[name], posterior, reason, level) for reason in (BY_SCORE, BY_LABEL)]
+        known = [_width(distributions[name], posterior, mechanism, level) for mechanism in (BY_SCORE, BY_LABEL)]
         by_score, by_label = f" ({name} known to within {known[0]} instead of {_short(whole)})", f" ({known[1]})"
     said = f"Say missingness='random' or 'by_score'{by_score}"
-    if weight_of_reasons(posterior)[BY_LABEL] >= REFUTED:
+    if mechanism_weights(posterior)[BY_LABEL] >= REFUTED:
         said += f", 'by_label'{by_label}"
     return f"{said}, or pass dm.missing.Reference, Delayed or Propensity."
 
 
-def _width(distribution: MetricDistribution, posterior: Posterior, reason: int, level: float) -> str:
-    """The width of a metric's interval at the nodes of one reason, each of which is nearly a Gaussian."""
+def _width(distribution: MetricDistribution, posterior: Posterior, mechanism: int, level: float) -> str:
+    """The width of a metric's interval at the nodes of one mechanism, each of which is nearly a Gaussian."""
     assert distribution.by_draw is not None
-    own = np.flatnonzero(posterior.reason == reason)
+    own = np.flatnonzero(posterior.mechanism == mechanism)
     weight, mean, var = (part[own] for part in distribution.by_draw)
     if not weight.sum() > 0.0:
         return "nothing known"
@@ -150,10 +150,10 @@ def _short(width: float) -> str:
 
 
 def met_in_words(chances: Mapping[str, float], enough: float) -> str:
-    """Under which reasons a target is met and under which not, as the end of a sentence; empty where there is one."""
+    """Return under which mechanisms a target is met, as the end of a sentence; empty if there is one mechanism."""
     if not chances:
         return ""
-    met = {reason: chance >= enough for reason, chance in chances.items()}
+    met = {mechanism: chance >= enough for mechanism, chance in chances.items()}
     yes, no = (_listed(((r, chances[r]) for r, m in met.items() if m is side)) for side in (True, False))
     if not yes:
         return f"not met if labels are missing {no}"
@@ -161,4 +161,4 @@ def met_in_words(chances: Mapping[str, float], enough: float) -> str:
 
 
 def _listed(chances: Iterable[tuple[str, float]]) -> str:
-    return " or ".join(f"{_IN_WORDS.get(reason, reason)} ({chance:.4g})" for reason, chance in chances)
+    return " or ".join(f"{_IN_WORDS.get(mechanism, mechanism)} ({chance:.4g})" for mechanism, chance in chances)

@@ -32,17 +32,17 @@ from darkmetrics.missing import ByLabel, Delayed, Fixed, Mechanism, Propensity
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
-from darkmetrics.missingness.choice import mechanism_from, stated_reason, word_from
+from darkmetrics.missingness.choice import mechanism_from, stated_mechanism, word_from
 from darkmetrics.missingness.clusters import clustered, shared_in_words
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
     BY_REFERENCE,
     BY_SCORE,
     REFUTED,
+    describe_prevalences,
+    mechanism_weights,
+    mechanisms_differ,
     mixture_p_value,
-    reasons_differ,
-    reasons_in_words,
-    weight_of_reasons,
 )
 from darkmetrics.missingness.score_table import score_table
 from darkmetrics.posterior import Posterior
@@ -93,7 +93,7 @@ class Question:
     model : Mechanism
         Where the probabilities of missing labels come from.
     missingness : str or None
-        The reason stated.
+        The mechanism stated.
     believes : bool
         Whether nothing was said about missing labels: probabilities that come with the rows are then believed.
     rng : numpy Generator
@@ -184,26 +184,26 @@ class Question:
         """
         rng, arguments, started = self.rng if rng is None else rng, arguments or {}, time.perf_counter()
         model = self.model_of(data)
-        reason = stated_reason(model, self.missingness)
+        stated = stated_mechanism(model, self.missingness)
         with record_warnings() as said:
             learned, posterior = model.learn(data) if isinstance(model, Delayed) else (None, model.posterior(data))
             posterior = clustered(posterior, data)
             about = (learned or model).describe(data, posterior) if data.n_missing else ""
             about = " ".join(filter(None, (about, shared_in_words(posterior))))
-            settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
+            settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": stated}
             found = self.answer_given(posterior, data, rng, **settings)
-            is_open = reason in (None, "unknown") and bool(posterior.reasons)
-            if is_open and weight_of_reasons(posterior)[BY_REFERENCE]:
+            is_open = stated in (None, "unknown") and bool(posterior.mechanisms)
+            if is_open and mechanism_weights(posterior)[BY_REFERENCE]:
                 warn(_CONTRADICTED_MESSAGE, MissingnessWarning)
             elif is_open:
-                differ = reasons_differ(posterior)
+                differ = mechanisms_differ(posterior)
                 finding, request = (
-                    _reasons_messages(data, posterior, found.distributions)
+                    _mechanisms_messages(data, posterior, found.distributions)
                     if differ
                     else (_UNTOLD_MESSAGE, _UNTOLD_REQUEST)
                 )
-                text = f"{finding} {request}" if reason is None else finding
-                if differ and reason is None:
+                text = f"{finding} {request}" if stated is None else finding
+                if differ and stated is None:
                     warn(text, MissingnessWarning)
                 else:  # no Python warning, because "unknown" declines it, or nothing calls the results into question
                     said.append(RecordedWarning(MissingnessWarning.__name__, text))
@@ -331,22 +331,22 @@ def _undefined_message(metric: Metric, distribution: MetricDistribution, scope: 
     )
 
 
-def _reasons_messages(
+def _mechanisms_messages(
     data: EvaluationSet, posterior: Posterior, distributions: Mapping[str, MetricDistribution]
 ) -> tuple[str, str]:
     """Return the results under either mechanism, and the request to state one."""
     answers = []
     for name, distribution in list(distributions.items())[:_METRICS_NAMED]:
         if distribution.by_draw is not None:
-            means = [f"{_mean_of(distribution, posterior.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
+            means = [f"{_mean_of(distribution, posterior.mechanism == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Scores differ between labeled and missing rows, and the estimates depend on why labels are missing. Of the "
-        f"missing rows, {reasons_in_words(data, posterior)} are positive; in this order, the estimates are "
+        f"missing rows, {describe_prevalences(data, posterior)} are positive; in this order, the estimates are "
         f"{', '.join(answers)}."
     )
     pass_reference = "pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows"
-    if weight_of_reasons(posterior)[BY_LABEL] < REFUTED:
+    if mechanism_weights(posterior)[BY_LABEL] < REFUTED:
         text += " The scores do not fit 'by label' alone; half of the posterior draws allow for score and label."
         return text, f"If only the score decides, set missingness='by_score'; otherwise {pass_reference}. {_SILENCE}"
     return text, f"Set missingness='by_score' or 'by_label', or {pass_reference}. {_SILENCE}"

@@ -114,7 +114,7 @@ def verdicts_of(result: dm.Evaluation, targets: Mapping[str, float], confidence:
                 "confidence": confidence,
                 "met": met,
                 "verdict": "PASS" if met else "FAIL",
-                "by_reason": plain_numbers(result.target_by_reason(name, target)),
+                "by_mechanism": plain_numbers(result.target_by_mechanism(name, target)),
             }
         )
     return verdicts
@@ -127,7 +127,7 @@ def _check_of(verdict: Mapping[str, Any]) -> Check:
     finding = "is never defined" if probability is None else f"has probability {probability:.4g}"
     compared = "enough" if verdict["met"] else f"less than the {required:g} asked for"
     name = f"{verdict['metric']} {verdict['side']} {verdict['target']:g}"
-    by_mechanism = {reason: value for reason, value in verdict["by_reason"].items() if value is not None}
+    by_mechanism = {mechanism: value for mechanism, value in verdict["by_mechanism"].items() if value is not None}
     why = "" if verdict["met"] else met_in_words(by_mechanism, required)
     return Check(name, verdict["met"], f"{name} {finding}, {compared}{': ' * bool(why)}{why}.")
 

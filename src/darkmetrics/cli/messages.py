@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from darkmetrics._text import printable
 from darkmetrics.exceptions import QUOTED, InputError
+from darkmetrics.wording import Message
 
 # Arguments that name columns of rows, and fields of mechanisms that do, with their options.
 ROWS = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight", "clusters": "clusters"}
@@ -43,6 +44,19 @@ PHRASES = {
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
     ": groups[key].notes.": "; --format json has the notes.",
 }
+# Python code, by its key or text, in the words of the command line.
+CODE = {
+    "missing.Reference": "--reference FILE",
+    "missing.Delayed": "--scored-at and --as-of",
+    "missing.Propensity": "--propensity",
+    "missing.Fixed": "--prob",
+    "dm.missing.Fixed(y_score)": "--prob with the score column",
+    "dm.missing.Fixed(0.5)": "--prob 0.5",
+    "an object of dm.missing": "",
+    "metrics.expected_cost": "'expected_cost(1, 10)'",
+    "list_metrics": "`darkmetrics metrics`",
+    ".diagnosis": "`darkmetrics diagnose`",
+}
 # Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
 # "or" between them; last a name that has an underscore, which no plain word has.
 _NAMES = "|".join(_OPTIONS)
@@ -77,13 +91,30 @@ def for_the_command_line(
     `metrics` is the option that the metrics came from. Text in quotes stays as it is.
     """
     names = names or {}
-    error = message if isinstance(message, InputError) else InputError(message)
     columns = {
         argument: f"column {names[option]!r} (--{option.replace('_', '-')})"
         for argument, option in COLUMNS.items()
         if option in names
     }
-    options = _OPTIONS | {argument: column for argument, column in columns.items() if argument in ROWS}
+    options = _OPTIONS | {"metrics": metrics}
+    words = options | CODE | {f"{argument}=": option for argument, option in options.items()} | columns
+    old = options | {argument: columns[argument] for argument in ROWS if argument in columns}
+    if isinstance(message, Message):
+        text = message.worded_for(words)
+        return text if text != message else _replaced(str(message), old)
+    error = message if isinstance(message, InputError) else InputError(message)
+    if not error.is_old:
+        return str(error.worded_for(words))
+    argument, is_column, name = error.argument.partition(" column ")
+    if is_column and argument in _OPTIONS:
+        head = f"column {name} ({_OPTIONS[argument]})"
+    else:
+        head = words.get(error.argument, error.argument)
+    return str(error.replace(argument=head, rule=_replaced(error.rule, old), fix=_replaced(error.fix, old)))
+
+
+def _replaced(text: str, options: Mapping[str, str]) -> str:
+    """Return the text of a message in the old form with options for arguments."""
 
     def as_option(match: re.Match[str]) -> str:
         if match["phrase"] is not None:
@@ -102,12 +133,7 @@ def for_the_command_line(
         values = value.replace(f"{match['name']}=", "").split(" or ")
         return " ".join(filter(None, [option, " or ".join(text.strip("'\"") for text in values)]))
 
-    argument, is_column, name = error.argument.partition(" column ")
-    if is_column and argument in _OPTIONS:
-        head = f"column {name} ({_OPTIONS[argument]})"
-    else:
-        head = (options | columns | {"metrics": metrics}).get(error.argument, error.argument)
-    return head + _PYTHON.sub(as_option, error.args[0][len(error.argument) :])
+    return _PYTHON.sub(as_option, text)
 
 
 def one_line(text: str) -> str:

@@ -14,6 +14,7 @@ from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, termi
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
+from darkmetrics.wording import Message
 
 _PAGES = (".html", ".htm")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
@@ -153,8 +154,14 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool
             raise
         except InputError as error:
             raise WordedError(for_the_command_line(error, names, metrics)) from error
-    for text in dict.fromkeys(str(warning.message) for warning in caught) if not quiet else ():
+    for text in dict.fromkeys(_text_of(warning.message) for warning in caught) if not quiet else ():
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
+
+
+def _text_of(warning: Warning | str) -> str:
+    """Return the text of a warning, with its references if it has any."""
+    text = warning.args[0] if isinstance(warning, Warning) and warning.args else warning
+    return text if isinstance(text, Message) else str(warning)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.wording import code
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)
@@ -204,7 +205,7 @@ def registered(name: str) -> Metric | Family:
         found = _REGISTRY.get(spelling) or _ALSO.get(spelling)
         if found is not None:
             return found
-    raise unknown_name("metrics", "metric", name, _REGISTRY, f"list_metrics() shows all {len(_REGISTRY)}.")
+    raise unknown_name("metrics", "metric", name, _REGISTRY, f"{code('list_metrics()')} shows all {len(_REGISTRY)}.")
 
 
 def metric_from_text(text: str) -> Metric:

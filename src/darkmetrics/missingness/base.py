@@ -56,9 +56,9 @@ MissingnessLike: TypeAlias = str | Mechanism | None
 
 def missing_rows(data: EvaluationSet, posterior: Posterior) -> FloatArray:
     """How many missing rows each column of the nodes' probabilities stands for; rows of weight zero are left out."""
-    if posterior.bucket is None:
+    if posterior.column is None:
         return data.missing_counts.astype(np.float64)
-    rows = np.bincount(posterior.bucket, weights=data.missing_counts, minlength=posterior.probability.shape[1])
+    rows = np.bincount(posterior.column, weights=data.missing_counts, minlength=posterior.probability.shape[1])
     return np.asarray(rows, dtype=np.float64)  # without missing cells numpy answers in whole numbers
 
 

@@ -199,4 +199,4 @@ def _fitted_nodes(settings: ByScore, fit_data: FitData, calibrator: Calibrator) 
         return Posterior(np.full(len(curves), 1.0 / len(curves)), curves)
     means = [np.bincount(table.column, weights=fit_data.data.missing_counts * p, minlength=rows.size) for p in curves]
     weight = np.full(len(curves), 1.0 / len(curves))
-    return Posterior(weight, np.array(means) / np.maximum(rows, 1.0), bucket=table.column)
+    return Posterior(weight, np.array(means) / np.maximum(rows, 1.0), column=table.column)

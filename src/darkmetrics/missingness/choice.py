@@ -95,7 +95,7 @@ _STATED: dict[type[Mechanism], str] = {
 }
 
 
-def stated_reason(mechanism: Mechanism, missingness: str | None) -> str | None:
+def stated_mechanism(mechanism: Mechanism, missingness: str | None) -> str | None:
     """Return what has been stated about why labels are missing; None if nothing has.
 
     A mechanism by its word, or "probabilities" if a mechanism of another kind gives them.

@@ -274,7 +274,7 @@ class FittedDelays(Mechanism):
     def posterior(self, data: EvaluationSet) -> Posterior:
         table, column = self.grid.table(data, fine=True).with_missing()
         p = compute_label_probability(self.grid, self.draws, table)
-        return Posterior(np.full(len(p), 1.0 / len(p)), p, bucket=column[table.of_cell[data.missing_cells]])
+        return Posterior(np.full(len(p), 1.0 / len(p)), p, column=column[table.of_cell[data.missing_cells]])
 
     def arrival_log_odds(
         self, data: EvaluationSet, cells: IntArray, since: float, until: float

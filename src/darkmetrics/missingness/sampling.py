@@ -57,7 +57,7 @@ def sample_posterior(
     if effect is not None:
         indices, columns = effect
         shift = fitted.theta[np.ix_(selected, indices)] @ (rows.fraction_missing @ columns)
-    posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p, bucket=rows.predicted_column, shift=shift)
+    posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p, column=rows.predicted_column, shift=shift)
     return MechanismPosterior(posterior, fitted.log_evidence, fitted)
 
 

@@ -97,7 +97,7 @@ def _moved(data: EvaluationSet, shape: Shape, shift: FloatArray, mechanism: IntA
     cells = data.missing_cells
     side = np.where(data.cells.decision[cells], 0, 1)
     probability = expit(shape.at(data.cells.score[cells]) + shift[:, side])
-    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, reason=mechanism)
+    return Posterior(np.full(len(shift), 1.0 / len(shift)), probability, mechanism=mechanism)
 
 
 def _shifts(lender: Lender, shape: Shape, chosen: IntArray) -> FloatArray:

@@ -92,11 +92,11 @@ def _missed(distribution: MetricDistribution, met: float, metric: Metric, target
 
 
 def _spread_of_nodes(distribution: MetricDistribution, posterior: Posterior) -> float:
-    """Standard deviation of the metric's mean between nodes; where several reasons are mixed, within each of them."""
+    """Return the standard deviation of the metric's mean between draws, within each mechanism if several are mixed."""
     parts = distribution.by_draw
     if parts is None:
         return 0.0
-    reason = np.zeros(parts.weight.size, dtype=np.int64) if posterior.reason is None else posterior.reason
-    weight = np.bincount(reason, parts.weight)
-    mean = np.bincount(reason, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
-    return float(np.sqrt(parts.weight @ (parts.mean - mean[reason]) ** 2))
+    mechanism = np.zeros(parts.weight.size, dtype=np.int64) if posterior.mechanism is None else posterior.mechanism
+    weight = np.bincount(mechanism, parts.weight)
+    mean = np.bincount(mechanism, parts.weight * parts.mean) / np.where(weight > 0.0, weight, 1.0)
+    return float(np.sqrt(parts.weight @ (parts.mean - mean[mechanism]) ** 2))

@@ -56,8 +56,8 @@ class GroupPosterior(NamedTuple):
                 posterior.weight,
                 posterior.probability[:, columns[first]],
                 shift=posterior.shift,
-                reason=posterior.reason,
-                reasons=posterior.reasons,
+                mechanism=posterior.mechanism,
+                mechanisms=posterior.mechanisms,
             ),
             column=column,
             rows=rows,
@@ -134,7 +134,7 @@ def stack_groups(
     pairing = Pairing.of([group.learned(rows, model) for rows, group, model in members])
     weight, draws = pairing.select_cases(_N_CASES)
     probability, shift = _stack(groups, pairing, draws, column)
-    posterior = Posterior(weight, probability, bucket=numbers[cells][data.missing_cells], shift=shift)
+    posterior = Posterior(weight, probability, column=numbers[cells][data.missing_cells], shift=shift)
     return StackedGroups(data, posterior, lacking, shares_reference=bool(pairing.reference))
 
 
