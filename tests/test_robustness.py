@@ -179,7 +179,7 @@ def test_rows_that_are_certain_stay_as_they_are():
         ({"variance": "half"}, "variance: 'half'"),
         ({"n_resamples": 0}, "n_resamples: 0"),
         ({"confidence_level": 1.0}, r"confidence_level: 1\.0"),
-        ({"p": 1.0}, r"p: every missing row has probability 0 or 1, .* \(v\* = 0\)"),
+        ({"p": 1.0}, r"p: every missing row has probability 0 or 1\. .* \(v\* = 0\)"),
         (
             {"p": [0.9, 0.5]},
             r"p: expected a number .* got list\. .* EvaluationSet\(\.\.\., missingness=dm\.missing\.Fixed\(p\)\)",

@@ -105,7 +105,7 @@ def confidence_based(
 
 def _labeled(evaluation_set: EvaluationSet) -> EvaluationSet:
     if check_set(evaluation_set).n_labeled == 0:
-        raise InputError("evaluation_set: no labeled row. Complete-case baselines need labels.")
+        raise InputError("evaluation_set", "no labeled row", "Complete-case baselines need labels.")
     return evaluation_set.labeled()
 
 

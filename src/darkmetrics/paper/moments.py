@@ -138,7 +138,9 @@ def roc_auc_moments(
     assert isinstance(functional, RankFunctional)
     a, d, var_a, var_d, cov = (float(value[0]) for value in auc_moments(functional.data, probability[None]))
     if not d > 0.0:
-        raise InputError("evaluation_set: no pair of a positive and a negative row is possible, so ROC-AUC is 0/0.")
+        raise InputError(
+            "evaluation_set", "no pair of a positive and a negative row is possible", "ROC-AUC needs both classes."
+        )
     return RocAucMoments(a, d, np.array([[var_a, cov], [cov, var_d]]))
 
 
@@ -179,9 +181,9 @@ def proposition_5(accuracy: float, n: int) -> AccuracyEstimator:
     """
     value = number_argument(accuracy, "accuracy", above=-np.inf)
     if not 0.0 <= value <= 1.0:
-        raise InputError(f"accuracy: {value:g}. A probability lies in [0, 1].")
+        raise InputError("accuracy", f"{value:g}", "A probability lies in [0, 1].")
     if not is_whole(n) or n < 1:
-        raise InputError(f"n: {n!r}. It must be a whole number of at least 1.")
+        raise InputError("n", f"{n!r}", "It must be a whole number of at least 1.")
     return AccuracyEstimator(value, value * (1.0 - value) / n)
 
 
@@ -210,7 +212,7 @@ def probabilistic_query(
         number_argument(value, name, above=-np.inf) for name, value in zip(_ELEMENTS, (tp, fn, fp, tn), strict=True)
     ]
     if min(probability) < 0.0 or abs(sum(probability) - 1.0) > 1e-9:
-        raise InputError(f"tp, fn, fp, tn: {probability}. Probabilities are at least 0, and these add up to 1.")
+        raise InputError("tp, fn, fp, tn", f"{probability}", "Probabilities are at least 0, and these add up to 1.")
     label, predicted = zip(*_ELEMENTS.values(), strict=True)
     rows = EvaluationSet(
         [int(value) for value in label],

@@ -28,6 +28,7 @@ from darkmetrics.paper.probabilities import known_probabilities
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table
+from darkmetrics.wording import setting
 
 # A correct simulation is rejected once in a thousand times, per metric.
 _CONFIDENCE = 0.999
@@ -274,13 +275,11 @@ def theorem_4(
     size, level = check_n_resamples(n_resamples), check_level(confidence_level)
     generator = generator_from(rng)
     if not chance.size:
-        raise InputError(
-            "evaluation_set: no label is missing, so no probability has noise. Pass rows with missing labels."
-        )
+        raise InputError("evaluation_set", "no label is missing", "Noise is that of missing labels.")
     v = chance * (1.0 - chance)
     uncertain = v > 0.0
     if not uncertain.any():
-        raise InputError("p: every missing row has probability 0 or 1, around which there is no noise (v* = 0).")
+        raise InputError("p", "every missing row has probability 0 or 1", "Around these there is no noise (v* = 0).")
     tightest = int(np.argmin(np.where(uncertain, v, np.inf)))
     v_star = float(v[tightest])
     variance, fraction = _checked_noise(variance, fraction, v_star)
@@ -335,7 +334,7 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
     try:
         m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError("mean, variance: expected numbers, or arrays of one shape.") from None
+        raise InputError("mean, variance", "expected numbers, or arrays of one shape") from None
     room = m * (1.0 - m)
     for name, good, rule in (
         ("mean", (m > 0.0) & (m < 1.0), "A Beta distribution has a mean strictly between 0 and 1."),
@@ -346,7 +345,7 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
             value = (m if name == "mean" else v).ravel()[first]
             limit = f", here {room.ravel()[first]:g}." if name == "variance" else ""
             place = f" at position {first}" if m.ndim else ""
-            raise InputError(f"{name}: {value:g}{place}. {rule}{limit}")
+            raise InputError(name, f"{value:g}{place}", f"{rule}{limit}")
     with np.errstate(over="ignore"):
         k = room / v - 1.0
     alpha, beta = k * m, k * (1.0 - m)
@@ -358,15 +357,21 @@ def _checked_noise(variance: Any, fraction: Any, v_star: float) -> tuple[float |
     if variance is None:
         fraction = _FRACTION if fraction is None else fraction
         if not is_number(fraction) or not 0.0 < fraction < 1.0:
-            raise InputError(f"fraction: {fraction!r}. It must lie strictly between 0 and 1.")
+            raise InputError("fraction", f"{fraction!r}", "It must lie strictly between 0 and 1.")
         return None, float(fraction)
     if fraction is not None:
-        raise InputError(f"fraction: {fraction!r}, but variance={variance!r} sets the noise as well. Pass one of them.")
+        raise InputError(
+            "fraction",
+            f"{fraction!r}, but {setting('variance', variance)} sets the noise as well",
+            fix="Pass one of them.",
+        )
     number = is_number(variance)
     if not number or not 0.0 < variance < v_star:
         raise InputError(
-            f"variance: {variance!r}. It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of "
-            "the missing rows: no Beta distribution of a larger variance has that row's p as its mean."
+            "variance",
+            f"{variance!r}",
+            f"It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of the missing rows. "
+            "No Beta distribution of a larger variance has that row's p as its mean.",
         )
     return float(variance), None
 

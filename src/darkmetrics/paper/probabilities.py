@@ -41,7 +41,7 @@ def maximum_entropy(mean: float | None = None) -> Fixed:
     if mean is None:
         return Fixed(0.5)
     if not is_number(mean) or not 0.0 <= mean <= 1.0:
-        raise InputError(f"mean: {mean!r}. The mean of labels must lie in [0, 1].")
+        raise InputError("mean", f"{mean!r}", "The mean of labels must lie in [0, 1].")
     return Fixed(float(mean))
 
 
@@ -73,8 +73,10 @@ def training_prevalence(y_train: ArrayLike, pos_label: LabelValue = 1) -> Fixed:
     training_set = EvaluationSet(y_train, np.zeros(n_rows), pos_label=pos_label)
     if training_set.n_missing or not n_rows:
         raise InputError(
-            f"y_train: {training_set.n_missing:,} of {n_rows:,} labels are missing. The rows of a training set have "
-            "labels. Pass them without gaps."
+            "y_train",
+            f"{training_set.n_missing:,} of {n_rows:,} labels are missing",
+            "The rows of a training set have labels.",
+            "Pass the rows that have one.",
         )
     return maximum_entropy(training_set.counts()["positive"] / n_rows)
 
@@ -140,8 +142,10 @@ def known_probabilities(evaluation_set: Any, p: Any) -> FloatArray:
     if p is None:
         if evaluation_set.cells.probability is None:
             raise InputError(
-                "p: missing. Pass the probabilities of the missing labels, or a set built with EvaluationSet(..., "
-                "missingness=dm.missing.Fixed(p))."
+                "p",
+                "missing",
+                fix="Pass the probabilities of the missing labels, or a set built with EvaluationSet(..., "
+                "missingness=dm.missing.Fixed(p)).",
             )
         return Fixed().posterior(evaluation_set).of_cells(0)
     if isinstance(p, (str, Mechanism)):
@@ -149,16 +153,18 @@ def known_probabilities(evaluation_set: Any, p: Any) -> FloatArray:
         return np.asarray(posterior.weight @ posterior.probability)
     if not is_number(p):
         raise InputError(
-            f"p: expected a number or a mechanism, got {type(p).__name__}. An EvaluationSet keeps no order of rows: "
-            "pass one probability per row as EvaluationSet(..., missingness=dm.missing.Fixed(p)), and leave p out."
+            "p",
+            f"expected a number or a mechanism, got {type(p).__name__}",
+            "An EvaluationSet keeps no order of rows.",
+            "Pass one probability per row as EvaluationSet(..., missingness=dm.missing.Fixed(p)), and leave p out.",
         )
     if not 0.0 <= p <= 1.0:
-        raise InputError(f"p: {p:g}. Probabilities must lie in [0, 1].")
+        raise InputError("p", f"{p:g}", "Probabilities must lie in [0, 1].")
     return np.full(evaluation_set.missing_cells.size, float(p))
 
 
 def check_set(evaluation_set: Any) -> EvaluationSet:
     """Return the argument if it is an EvaluationSet."""
     if not isinstance(evaluation_set, EvaluationSet):
-        raise InputError(f"evaluation_set: expected an EvaluationSet, got {type(evaluation_set).__name__}.")
+        raise InputError("evaluation_set", f"expected an EvaluationSet, got {type(evaluation_set).__name__}")
     return evaluation_set

@@ -143,13 +143,13 @@ def kolmogorov_smirnov(pit_values: ArrayLike) -> float:
 def _masked(mask: Mask, y_true: ArrayLike, rng: RngLike) -> BoolArray:
     label = np.asarray(y_true)
     if label.ndim != 1 or not label.size or not np.isin(label, (0, 1)).all():
-        raise InputError("y_true: expected a column of labels 0 and 1, none of them missing.")
+        raise InputError("y_true", "expected a column of labels 0 and 1, none of them missing")
     return mask.mask(label == 1, np.zeros(label.size), generator_from(rng)).missing
 
 
 def _fraction(value: Any, name: str) -> float:
     if not is_number(value) or not 0.0 < value < 1.0:
-        raise InputError(f"{name}: {value!r}. It must lie strictly between 0 and 1.")
+        raise InputError(name, f"{value!r}", "It must lie strictly between 0 and 1.")
     return float(value)
 
 
@@ -159,5 +159,5 @@ def _sorted_levels(pit_values: ArrayLike) -> FloatArray:
     except (TypeError, ValueError):
         level = np.full(1, np.nan)
     if level.ndim != 1 or not level.size or not np.all((level >= 0.0) & (level <= 1.0)):
-        raise InputError("pit_values: expected at least one number, all of them in [0, 1].")
+        raise InputError("pit_values", "expected at least one number, all of them in [0, 1]")
     return level

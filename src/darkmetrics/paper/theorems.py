@@ -24,6 +24,7 @@ from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.metric import number_argument
 from darkmetrics.missing import Mechanism
 from darkmetrics.paper.probabilities import known_probabilities
+from darkmetrics.wording import named
 
 __all__ = [
     "CorollaryRate",
@@ -243,7 +244,7 @@ def remark_9(mu_z: float, mu_w: float, sigma_z: float, sigma_w: float, rho: floa
     mu_z, mu_w, rho = (_number(value, name) for name, value in (("mu_z", mu_z), ("mu_w", mu_w), ("rho", rho)))
     sigma_z, sigma_w = number_argument(sigma_z, "sigma_z", above=0.0), number_argument(sigma_w, "sigma_w", above=0.0)
     if not mu_w > 0.0 or abs(rho) > 1.0:
-        raise InputError(f"mu_w, rho: {mu_w:g}, {rho:g}. mu_w must be above 0, and rho must lie in [-1, 1].")
+        raise InputError("mu_w, rho", f"{mu_w:g}, {rho:g}", "mu_w must be above 0, and rho must lie in [-1, 1].")
     slope = mu_z / mu_w
     variance = (sigma_z**2 - 2.0 * rho * sigma_z * sigma_w * slope + (slope * sigma_w) ** 2) / mu_w**2
     return {
@@ -349,13 +350,15 @@ def paper_bound(
     chance = known_probabilities(evaluation_set, p)
     record = metrics_from(metric)
     if len(record) != 1:
-        raise InputError(f"metric: expected one, got {len(record)}.")
+        raise InputError("metric", f"expected one, got {len(record)}")
     functional = record[0].bind(evaluation_set, np.nan)
     ratio = functional.ratio if isinstance(functional, CountFunctional) else None
     if not isinstance(functional, CountFunctional) or ratio is None:
         raise MethodError(
-            f"metric: {record[0].name!r} is not a ratio of two weighted sums of the labels, and the paper bounds "
-            "nothing else. Such ratios are 'precision', 'recall' and 'accuracy'; certificates cover other metrics."
+            "metric",
+            f"{record[0].name!r} is not a ratio of two weighted sums of the labels",
+            "The paper bounds nothing else. Such ratios are 'precision', 'recall' and 'accuracy'.",
+            "Use the certificate of the distribution, which covers other metrics.",
         )
     rows = functional.missing
     group = np.empty(rows.size, dtype=np.int64)
@@ -368,7 +371,7 @@ def paper_bound(
     chance = np.repeat(chance, rows)
     if not b.any():
         if beta == 0.0:
-            raise MethodError(f"metric: {record[0].name!r} is 0/0 on these rows, whatever the missing labels are.")
+            raise MethodError("metric", f"{record[0].name!r} is 0/0 on these rows, whatever the missing labels are")
         counted = a != 0.0
         result = lemma_1(a[counted], chance[counted])
         if result.mean is None or result.std is None:
@@ -434,10 +437,10 @@ def corollary_rate(n: int, r: float, p: float, *, alpha: float = 1.0, beta: floa
     (0.0158, <PaperBound: 0.03778 by Theorem 3>)
     """
     if not is_whole(n) or n < 1:
-        raise InputError(f"n: {n!r}. It must be a whole number of at least 1.")
+        raise InputError("n", f"{n!r}", "It must be a whole number of at least 1.")
     for name, value in (("r", r), ("p", p)):
         if not 0.0 < _number(value, name) < 1.0:
-            raise InputError(f"{name}: {value:g}. It must lie strictly between 0 and 1.")
+            raise InputError(name, f"{value:g}", "It must lie strictly between 0 and 1.")
     a = (np.arange(n) < np.floor(r * n)).astype(np.float64)
     leading = _lemma_1_term(r * n, p * (1.0 - p), 1.0, 1.0)
     return CorollaryRate(int(n), leading, theorem_3(alpha, a, beta, np.ones(n), np.full(n, p)))
@@ -489,8 +492,8 @@ def _columns(**arguments: Any) -> list[FloatArray]:
     frames.row_names(**arguments)
     sizes = {name: column.size for name, column in columns.items()}
     if len(set(sizes.values())) > 1:
-        found = ", ".join(f"{name} has {size:,}" for name, size in sizes.items())
-        raise InputError(f"{next(iter(sizes))}: one value per row is needed of each, but {found}.")
+        lengths = ", ".join(f"{named(name)} has {size:,}" for name, size in sizes.items())
+        raise InputError(next(iter(sizes)), f"expected columns of one length, but {lengths}")
     for name, column in columns.items():
         check_finite(column, name, "All values must be finite.")
     return list(columns.values())
