@@ -136,7 +136,12 @@ def roc_auc_moments(
     probability = known_probabilities(evaluation_set, p)
     functional = roc_auc(ties=ties).bind(evaluation_set, np.nan)
     assert isinstance(functional, RankFunctional)
-    a, d, var_a, var_d, cov = (float(value[0]) for value in auc_moments(functional.data, probability[None]))
+    if probability.size:
+        a, d, var_a, var_d, cov = (float(value[0]) for value in auc_moments(functional.data, probability[None]))
+    else:
+        cells = evaluation_set.cells
+        d = float(cells.mass(cells.positives).sum() * cells.mass(cells.negatives).sum())
+        a, var_a, var_d, cov = d * float(functional.values(np.zeros((1, 0)))[0]), 0.0, 0.0, 0.0
     if not d > 0.0:
         raise InputError(
             "evaluation_set", "no pair of a positive and a negative row is possible", "ROC-AUC needs both classes."

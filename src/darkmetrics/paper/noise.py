@@ -187,7 +187,7 @@ class Robustness:
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["", "p known", "each row by itself", "distance", "all rows together", "distance"]
+        header = ["", "p known", "independent noise", "distance", "shared noise", "distance"]
         rows = [
             [
                 name,
