@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise, product
 from math import comb
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,16 +127,14 @@ def check_oracle_bounds():
 
 
 def check_maximum_entropy():
-    def entropy(p):
-        return float(-np.sum(p * np.log(p) + (1 - p) * np.log1p(-p)))
+    def negative_entropy(p: Any) -> float:
+        return float(np.sum(p * np.log(p) + (1 - p) * np.log1p(-p)))
 
     start, limits = np.array([0.1, 0.3, 0.8]), [(1e-6, 1 - 1e-6)] * 3
-    free = minimize(lambda p: -entropy(p), start, bounds=limits)
+    free = minimize(negative_entropy, start, bounds=limits)
     assert free.x == pytest.approx(3 * [dm.paper.maximum_entropy().probability], abs=1e-4)
-    constraint = {"type": "eq", "fun": lambda p: p.mean() - 0.2}
-    fixed_mean = minimize(
-        lambda p: -entropy(p), start, bounds=limits, constraints=[constraint], options={"ftol": 1e-12}
-    )
+    constraint: Any = {"type": "eq", "fun": lambda p: p.mean() - 0.2}
+    fixed_mean = minimize(negative_entropy, start, bounds=limits, constraints=[constraint], options={"ftol": 1e-12})
     assert fixed_mean.x == pytest.approx(3 * [dm.paper.maximum_entropy(mean=0.2).probability], abs=1e-4)
     with pytest.raises(dm.InputError, match=r"mean: 1\.2"):
         dm.paper.maximum_entropy(mean=1.2)
@@ -232,6 +231,8 @@ def check_theorem_2():
     # The ratio itself, drawn: its distance to the Gaussian is below the bound.
     rng = np.random.default_rng(0)
     z, w = rng.multivariate_normal([300, 1000], [[400, 300], [300, 900]], 200_000).T
+    assert bound.std is not None
+    assert bound.ks_bound is not None
     assert kstest(z / w, norm(0.3, bound.std).cdf).statistic < bound.ks_bound
 
 
@@ -249,8 +250,9 @@ def check_theorem_3():
     recall = ((alpha + k)[:, None] / (beta + k[:, None] + k)).ravel()
     order = np.argsort(recall)
     cdf = np.cumsum(mass[order])
-    distance = np.abs(cdf - norm.cdf(recall[order], bound.mean, sigma)).max()
+    distance = np.abs(cdf - norm.cdf(recall[order], (alpha + n / 2 * p) / (beta + n * p), sigma)).max()
     assert bound.std == pytest.approx(sigma, rel=1e-12)
+    assert bound.ks_bound is not None
     assert distance < bound.ks_bound
 
 
@@ -372,14 +374,15 @@ def check_beta_parameters():
     assert (a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))) == pytest.approx((0.7, 0.01), rel=1e-12)
 
 
-# The names of issue 40, item 5, then the other items of the paper.
+# All items with a check.
 ITEMS = {
     name.removeprefix("check_"): check
     for name, check in sorted(globals().items())
     if name.startswith("check_") and inspect.isfunction(check)
 }
 REQUIRED = """pemi pemi_gauss oracle_bounds maximum_entropy training_prevalence scaling_binning bootstrap mcar_mask
-mnar_mask lemma_1 theorem_2 theorem_3 theorem_4 confusion_moments roc_auc_moments pit wasserstein_1 kolmogorov_smirnov"""
+mnar_mask lemma_1 theorem_2 theorem_3 theorem_4 confusion_moments roc_auc_moments pit wasserstein_1
+kolmogorov_smirnov"""
 
 
 def test_every_required_name_is_checked():

@@ -80,7 +80,7 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
         written += write_tables(main_files, results.folder)
         written.append(write_swapped_classes(main_files, swapped_files, results.folder))
         written.append(write_center(files, results.folder))
-        written.append(write_cells(main_files, swapped_files, results))
+        written += write_cells(main_files, swapped_files, results)
         folders = {way: [work / each.fingerprint for each in configs] for way, configs in runs.items()}
         written.append(write_run(folders, sets, results.folder))
     if "figures" in steps:

@@ -91,11 +91,13 @@ def grid_distance(level: np.ndarray, n_resamples: int, measure: str) -> np.ndarr
     return np.asarray(0.5 * (gap[:, 1:] + gap[:, :-1]).sum(axis=1) / n_resamples)
 
 
-def write_cells(main: Iterable[Path], swapped: Iterable[Path], results: Results) -> Path:
+def write_cells(main: Iterable[Path], swapped: Iterable[Path], results: Results) -> list[Path]:
     """Write cells.csv, and codings.csv: how many cells of MAE each of the 64 codings of the classes matches."""
     predictions = Predictions.read(main, swapped)
-    write_table(results.folder / "codings.csv", CODINGS, _codings(predictions, results))
-    return write_table(results.folder / "cells.csv", CELLS, _cells(predictions, results))
+    return [
+        write_table(results.folder / "cells.csv", CELLS, _cells(predictions, results)),
+        write_table(results.folder / "codings.csv", CODINGS, _codings(predictions, results)),
+    ]
 
 
 def _cells(predictions: Predictions, results: Results) -> Iterator[tuple[object, ...]]:
@@ -116,7 +118,8 @@ def _classify(
     if overlap(plain, published):
         return MATCHED, "", plain
     possible = _corrections(key, measure)
-    corrections = [(one,) for one in possible] + list(combinations(possible, 2))
+    corrections: list[tuple[str, ...]] = [(name,) for name in possible]
+    corrections += combinations(possible, 2)
     for chosen in corrections:
         estimate = _estimate(predictions, key, measure, chosen)
         if overlap(estimate, published):

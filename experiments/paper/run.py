@@ -119,11 +119,8 @@ def _predictions(config: Config, problem: Problem, truth: Mapping[str, float]) -
     if config.algorithms:
         return
     data = dm.EvaluationSet(problem.labels, problem.fold.score)
-    for kind, bounds in {"sharp": _sharp_bounds, "oracle": dm.paper.oracle_bounds}.items():
-        for metric, (low, high) in bounds(data, config.metrics).items():
+    sharp, oracle = dm.bounds(data, metrics=config.metrics), dm.paper.oracle_bounds(data, config.metrics)
+    for metric in config.metrics:
+        extremes = sharp[metric].lowest_possible, sharp[metric].highest_possible
+        for kind, (low, high) in (("sharp", extremes), ("oracle", oracle[metric])):
             yield f"{BOUNDS},{kind}", metric, math.nan, low, high, math.nan, math.nan
-
-
-def _sharp_bounds(data: dm.EvaluationSet, metrics: list[str]) -> dict[str, tuple[float, float]]:
-    result = dm.bounds(data, metrics=metrics)
-    return {metric: (result[metric].lowest_possible, result[metric].highest_possible) for metric in metrics}

@@ -37,14 +37,16 @@ def scores_of(files: Iterable[Path], *, middle: bool = False) -> dict[Key, Score
     for row in _rows(files):
         if not row["algorithm"].startswith(BOUNDS):
             key = row["p_m"], row["mechanism"], row["algorithm"], row["metric"]
-            pit = float(row["pit"])
-            pit = 0.5 * (pit + float(row["pit_below"])) if middle else pit
-            rows[key].append([*(float(row[name]) for name in ("truth", "center", "low", "high")), pit])
+            values = [float(row[name]) for name in ("truth", "center", "low", "high", "pit")]
+            if middle:
+                values[-1] = 0.5 * (values[-1] + float(row["pit_below"]))
+            rows[key].append(values)
     result = {}
-    for key, values in rows.items():
-        table = np.array(values)
+    for key, listed in rows.items():
+        table = np.array(listed)
         is_defined = np.isfinite(table).all(axis=1)
-        result[key] = Scores(*table[is_defined].T, n_failed=int((~is_defined).sum()))
+        truth, center, low, high, pit = table[is_defined].T
+        result[key] = Scores(truth, center, low, high, pit, n_failed=int((~is_defined).sum()))
     return result
 
 

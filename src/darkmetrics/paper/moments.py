@@ -1,6 +1,6 @@
 """Moments of the confusion matrix, of ROC-AUC and of the accuracy estimator, and metrics as probabilistic queries."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class RocAucMoments(NamedTuple):
 
 
 def roc_auc_moments(
-    evaluation_set: EvaluationSet, p: Numbers | Mechanism | None = None, *, ties: str = "full"
+    evaluation_set: EvaluationSet, p: Numbers | Mechanism | None = None, *, ties: Literal["half", "full"] = "full"
 ) -> RocAucMoments:
     """Return the moments of ROC-AUC under missing labels: the paper's Lemma 13 and Remark 14, for any number of rows.
 

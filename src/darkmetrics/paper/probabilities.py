@@ -69,7 +69,7 @@ def training_prevalence(y_train: ArrayLike, pos_label: LabelValue = 1) -> Fixed:
     >>> dm.paper.training_prevalence([1, 0, 0, 0]).probability
     0.25
     """
-    n_rows = np.size(y_train)
+    n_rows = len(np.asarray(y_train))
     training_set = EvaluationSet(y_train, np.zeros(n_rows), pos_label=pos_label)
     if training_set.n_missing or not n_rows:
         raise InputError(
