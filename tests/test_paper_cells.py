@@ -5,7 +5,6 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.integrate import trapezoid
 from experiments.paper.__main__ import RESULTS
 from experiments.paper.cells import (
     CLASSES,
@@ -24,6 +23,7 @@ from experiments.paper.cells import (
     write_cells,
 )
 from experiments.paper.results import Results
+from scipy.integrate import trapezoid
 
 from darkmetrics.backtesting import Estimate, Scores
 
