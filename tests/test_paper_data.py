@@ -110,6 +110,12 @@ def test_a_failed_download_is_one_line_that_names_the_set_and_the_fix(openml, er
     assert "\n" not in str(failure.value)
 
 
+def test_a_set_that_openml_does_not_have_is_not_asked_for(openml):
+    with pytest.raises(NoDataError, match=r"^ohsumed: OpenML does not have it\. A folder may: DARKMETRICS_DATA="):
+        load("ohsumed")
+    assert not openml.calls
+
+
 def test_a_set_that_cannot_be_had_is_skipped_with_one_line(openml):
     openml.broken = {"bank": URLError("no network"), "imdb_drama": URLError("no network")}
     lines: list[str] = []
