@@ -26,7 +26,6 @@ CLASSES, GRID, PREDICTIONS = "classes", "grid", "predictions"
 SWAPPED = ("german_credit", "adult")
 # The sixth set is another one here; the explanation gives it the values of one of the other five.
 SIXTH_SET = "sixth set"
-# Levels of a PIT on the grid k / B are compared after rounding.
 _KEY = ["p_m", "algorithm", "metric"]
 
 
@@ -175,9 +174,10 @@ def overlap(estimate: Estimate, published: tuple[float, float]) -> bool:
 def _codings(predictions: Predictions, results: Results) -> Iterator[tuple[object, ...]]:
     """Count overlapping cells of MAE for every choice of sets with swapped classes, best first."""
     counts = []
+    possible = sorted({name for values in predictions.groups.values() for name, is_swapped in values if is_swapped})
     published = {key[:3]: (low, high) for key, (_, low, high) in results.paper.items() if key[3] == "mae"}
-    for flags in product((False, True), repeat=len(predictions.sets)):
-        swapped = [name for name, flag in zip(predictions.sets, flags, strict=True) if flag]
+    for flags in product((False, True), repeat=len(possible)):
+        swapped = [name for name, flag in zip(possible, flags, strict=True) if flag]
         matched = [
             overlap(predictions.scores(key, swapped).mae, interval)
             for key, interval in published.items()
