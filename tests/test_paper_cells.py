@@ -94,16 +94,16 @@ def test_every_published_cell_has_one_class():
 def test_no_correction_or_explanation_contradicts_a_published_value():
     for cell in STORED.cells:
         published = STORED.paper[cell["p_m"], cell["algorithm"], cell["metric"], cell["measure"]][1:]
-        here = Estimate(*(float(cell[name]) for name in ("here", "here_low", "here_high")))
+        estimate = Estimate(*(float(cell[name]) for name in ("here", "here_low", "here_high")))
         # Under what stands in `by`, the intervals overlap; without an explanation they do not.
         # (The stored figures have six digits.)
-        assert overlap(here, published) == (cell["class"] != UNEXPLAINED), cell
+        assert overlap(estimate, published) == (cell["class"] != UNEXPLAINED), cell
 
 
 def test_corrections_and_explanations_are_those_that_can_change_the_cell():
     for cell in STORED.cells:
         parts = cell["by"].split(" + ") if cell["by"] else []
-        corrections = [part for part in parts if not part.startswith(SIXTH_SET)]
+        corrections = [name for name in parts if not name.startswith(SIXTH_SET)]
         assert (cell["class"] in (CORRECTED, EXPLAINED)) == bool(parts)
         assert (cell["class"] == EXPLAINED) == (len(corrections) < len(parts))
         assert set(corrections) <= {CLASSES, GRID, PREDICTIONS}
@@ -118,8 +118,8 @@ def test_matched_cells_have_the_figures_of_the_summary():
     for cell in STORED.cells:
         if cell["class"] in (MATCHED, UNEXPLAINED):
             figure = STORED.figures[cell["p_m"], "mcar", cell["algorithm"], cell["metric"], cell["measure"]]
-            here = [float(cell[name]) for name in ("here", "here_low", "here_high")]
-            assert here == pytest.approx(figure, rel=1e-5), cell
+            figures = [float(cell[name]) for name in ("here", "here_low", "here_high")]
+            assert figures == pytest.approx(figure, rel=1e-5), cell
 
 
 def test_codings_are_all_choices_of_swapped_sets():

@@ -68,26 +68,26 @@ def check_pemi():
         # Dvoretzky-Kiefer-Wolfowitz: exceeded once in a million runs.
         assert max(gaps) < np.sqrt(np.log(2e6) / (2 * 200_000))
     # With B imputations every probability is a multiple of 1 / B.
-    few = dm.paper.pemi(Rows.data, "recall", n_resamples=5, rng=1)["recall"]
-    assert np.allclose(few.masses * 5, np.round(few.masses * 5), atol=1e-12)
+    recall = dm.paper.pemi(Rows.data, "recall", n_resamples=5, rng=1)["recall"]
+    assert np.allclose(recall.masses * 5, np.round(recall.masses * 5), atol=1e-12)
 
 
 def gaussian_of_algorithm_2(metric):
     """Mean and standard deviation from Tables 1 and 2, Lemma 6 and Theorem 3, written out."""
     psi, y, v = Rows.score >= 0.5, Rows.label, Rows.p * (1 - Rows.p)
-    known, missing = ~np.isnan(y), np.isnan(y)
+    labeled, missing = ~np.isnan(y), np.isnan(y)
     a = {"precision": psi, "recall": psi, "accuracy": 2 * psi - 1, "f1": 2 * psi}[metric][missing].astype(float)
     b = {"precision": 0, "accuracy": 0, "recall": 1, "f1": 1}[metric] * np.ones(7)
     alpha = {
-        "precision": (y * psi)[known].sum(),
-        "recall": (y * psi)[known].sum(),
-        "f1": 2 * (y * psi)[known].sum(),
-        "accuracy": (y == psi)[known].sum() + (~psi)[missing].sum(),
+        "precision": (y * psi)[labeled].sum(),
+        "recall": (y * psi)[labeled].sum(),
+        "f1": 2 * (y * psi)[labeled].sum(),
+        "accuracy": (y == psi)[labeled].sum() + (~psi)[missing].sum(),
     }[metric]
     beta = {
         "precision": psi.sum(),
-        "recall": y[known].sum(),
-        "f1": y[known].sum() + psi.sum(),
+        "recall": y[labeled].sum(),
+        "f1": y[labeled].sum() + psi.sum(),
         "accuracy": y.size,
     }[metric]
     mu_z, mu_w = alpha + a @ Rows.p, beta + b @ Rows.p
@@ -161,7 +161,7 @@ def check_scaling_binning():
     edges = [(low[-1] + high[0]) / 2 for low, high in pairwise(parts)]
     new = rng.random(200)
     scaled = LogisticRegression(C=1e10).fit(log_odds, y).predict_proba(np.log(new / (1 - new))[:, None])[:, 1]
-    expected = np.array([part.mean() for part in parts])[np.searchsorted(edges, scaled)]
+    expected = np.array([bin_scores.mean() for bin_scores in parts])[np.searchsorted(edges, scaled)]
     mechanism = dm.paper.scaling_binning(y, score)
     data = dm.EvaluationSet([None] * 200, new)
     accuracy = dm.paper.pemi_gauss(data, "accuracy", mechanism)["accuracy"]
@@ -200,8 +200,8 @@ def check_mnar_mask():
     for eta in (0.1, 0.2, 0.4, 0.6, 0.8, 0.9):
         masked = dm.paper.mnar_mask(y, 0.3, eta, rng=0)
         assert (masked.sum(), y[masked].sum()) == (60, 60 * eta)
-    few = dm.paper.mnar_mask((np.arange(200) < 9).astype(int), 0.3, eta=0.9, rng=0)
-    assert few.sum() == 10  # nine positives are all there are
+    masked = dm.paper.mnar_mask((np.arange(200) < 9).astype(int), 0.3, eta=0.9, rng=0)
+    assert masked.sum() == 10  # nine positives are all there are
     with pytest.raises(dm.InputError, match="eta: 0"):
         dm.paper.mnar_mask(y, 0.3, eta=0)
 

@@ -73,15 +73,15 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
     if not sets:
         return Summary(wanted, sets, written, results.folder)
     if "run" in steps:
-        run_each([(each, _started(work / each.fingerprint)) for way in runs.values() for each in way], n_jobs)
-    files = {way: [_files(each, work / each.fingerprint) for each in configs] for way, configs in runs.items()}
+        run_each([(run, _started(work / run.fingerprint)) for way in runs.values() for run in way], n_jobs)
+    files = {way: [_files(run, work / run.fingerprint) for run in configs] for way, configs in runs.items()}
     main_files, swapped_files = files.pop("main")[0], files.pop("swapped")[0]
     if "tables" in steps:
         written += write_tables(main_files, results.folder)
         written.append(write_swapped_classes(main_files, swapped_files, results.folder))
         written.append(write_center(files, results.folder))
         written += write_cells(main_files, swapped_files, results)
-        folders = {way: [work / each.fingerprint for each in configs] for way, configs in runs.items()}
+        folders = {way: [work / run.fingerprint for run in configs] for way, configs in runs.items()}
         written.append(write_run(folders, sets, results.folder))
     if "figures" in steps:
         written += draw(results, config, pages / "figures")
@@ -108,9 +108,9 @@ def _started(folder: Path) -> Path:
     """Note the commit at which folds are computed; a run that is resumed later can have several."""
     folder.mkdir(parents=True, exist_ok=True)
     note, commit = folder / "commits.txt", _commit()
-    known = note.read_text().splitlines() if note.exists() else []
-    if commit not in known:
-        note.write_text("\n".join([*known, commit]) + "\n")
+    commits = note.read_text().splitlines() if note.exists() else []
+    if commit not in commits:
+        note.write_text("\n".join([*commits, commit]) + "\n")
     return folder
 
 

@@ -20,9 +20,9 @@ CELLS = (
 )
 CODINGS = ("swapped", "matched", "cells")
 MATCHED, CORRECTED, EXPLAINED, UNEXPLAINED = "matched", "matched after a correction", "explained", "unexplained"
-# The named corrections, in the order in which they are tried; then pairs of them.
+# The named corrections, in the order of the trials; then pairs of them.
 CLASSES, GRID, PREDICTIONS = "classes", "grid", "predictions"
-# Sets whose larger class is positive after the correction of classes.
+# The correction of classes makes the larger class of these sets positive.
 SWAPPED = ("german_credit", "adult")
 # The sixth set is another one here; the explanation gives it the values of one of the other five.
 SIXTH_SET = "sixth set"

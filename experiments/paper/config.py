@@ -45,7 +45,7 @@ class Config:
         return replace(self, **_settings()["swapped_classes"])
 
     def center_runs(self) -> dict[str, list["Config"]]:
-        """Return the runs with other seeds, by the way in which folds are made."""
+        """Return the runs with other seeds, by the way of making folds."""
         return {
             way: [replace(self, **settings | {"seed": seed}) for seed in self.more_seeds or settings["more_seeds"]]
             for way, settings in _settings()["center"].items()

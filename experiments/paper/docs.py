@@ -140,11 +140,11 @@ def exceptions(results: Results, config: Config) -> Iterator[str]:
     for cell in sorted(results.cells, key=lambda cell: (CLASSES.index(cell["class"]), _order(cell["algorithm"]))):
         if cell["class"] in (EXPLAINED, UNEXPLAINED):
             measure = cell["measure"]
-            here = Estimate(*(float(cell[name]) for name in ("here", "here_low", "here_high")))
+            estimate = Estimate(*(float(cell[name]) for name in ("here", "here_low", "here_high")))
             paper = _published(results, cell["p_m"], cell["algorithm"], cell["metric"], measure)
             row_class = f"{cell['class']}{': ' + cell['by'] if cell['by'] else ''}"
             key = _name(cell["algorithm"]), measure.upper(), cell["metric"]
-            yield _row(f"{float(cell['p_m']):.0%}", *key, _interval(here, measure), paper, row_class)
+            yield _row(f"{float(cell['p_m']):.0%}", *key, _interval(estimate, measure), paper, row_class)
 
 
 def center_table(results: Results, config: Config) -> Iterator[str]:

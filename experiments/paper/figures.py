@@ -64,15 +64,15 @@ def draw(results: Results, config: Config, folder: Path) -> list[Path]:
 
 def _mechanisms(plt: Any) -> Any:
     """Draw a graph per mechanism: X features, Y label, M whether the label is missing, Y* the observed label."""
-    places = {"X": (0.0, 1.0), "Y": (1.0, 1.0), "M": (1.0, 0.0), "Y*": (2.0, 1.0)}
+    positions = {"X": (0.0, 1.0), "Y": (1.0, 1.0), "M": (1.0, 0.0), "Y*": (2.0, 1.0)}
     figure, panels = plt.subplots(1, 3, figsize=(8, 2.1), layout="constrained")
     for panel, (name, (title, causes)) in zip(panels, MECHANISMS.items(), strict=True):
-        for text, place in places.items():
-            panel.annotate(text, place, ha="center", va="center", fontsize=12, color="0.1")
+        for text, position in positions.items():
+            panel.annotate(text, position, ha="center", va="center", fontsize=12, color="0.1")
         for start, end in (("X", "Y"), ("Y", "Y*"), ("M", "Y*"), *((cause, "M") for cause in causes)):
             arrow = {"arrowstyle": "->", "shrinkA": 11, "shrinkB": 11, "linewidth": 1.2}
             arrow["color"] = COLOURS[1] if end == "M" else "0.3"
-            panel.annotate("", places[end], places[start], arrowprops=arrow)
+            panel.annotate("", positions[end], positions[start], arrowprops=arrow)
         panel.set(xlim=(-0.4, 2.4), ylim=(-0.5, 1.5))
         panel.set_title(f"{name}: labels go missing\n{title}")
         panel.axis("off")

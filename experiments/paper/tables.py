@@ -22,7 +22,7 @@ PITS = ("p_m", "mechanism", "algorithm", "metric", "pit")
 RUN = ("run", "sets", "commits")
 # Sorted PIT values are stored where they are drawn.
 DRAWN = ("ours,calibrated", "ours,label_shift", "ours,auto", "pemi_gauss,calibrated", "bootstrap")
-# The algorithms whose centers are compared on the same masks: with labels missing at random stated, and the paper's.
+# The centers of these algorithms are compared on the same masks: labels missing at random stated, and the paper's.
 PAIR = ("ours,calibrated", "pemi_gauss,calibrated")
 
 Key = tuple[str, str, str, str]

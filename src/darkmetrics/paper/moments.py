@@ -195,7 +195,7 @@ def proposition_5(accuracy: float, n: int) -> AccuracyEstimator:
 def probabilistic_query(
     metrics: MetricsLike = DEFAULT_METRICS, *, tp: float, fn: float, fp: float, tn: float
 ) -> dict[str, float]:
-    """Return metrics of a classifier whose joint probabilities of label and prediction are known.
+    """Return metrics of a classifier from the joint probabilities of label and prediction.
 
     A probabilistic query is a formula of probabilities, such as P(Y = 1, psi = 1) / P(psi = 1) for precision. The
     metric of a test set estimates it, with fractions of rows in place of the probabilities.

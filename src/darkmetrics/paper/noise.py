@@ -254,7 +254,7 @@ def theorem_4(
     Notes
     -----
     The shared error has the same Beta distribution around each probability, and all rows have the same quantile of it.
-    It is a mixture over 64 equally likely cases, in each of which a row has its mean probability given the case.
+    It is a mixture over 64 equally likely cases; in each case a row has its mean probability.
 
     Examples
     --------

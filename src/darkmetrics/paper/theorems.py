@@ -322,10 +322,10 @@ def paper_bound(
 ) -> PaperBound:
     """Return the paper's bound on the distance of a metric's distribution to its Gaussian.
 
-    Lemma 1 applies to metrics whose denominator does not depend on the missing labels (precision, accuracy), Theorem 3
-    to the others (recall). Neither applies to F1: a missing positive counts twice in the numerator and once in the
-    denominator, so `b >= a` fails. If every missing positive makes the denominator smaller (specificity), the theorem
-    is applied to the negatives.
+    Lemma 1 applies to metrics with a denominator that does not depend on the missing labels (precision, accuracy),
+    Theorem 3 to the others (recall). Neither applies to F1: a missing positive counts twice in the numerator and once
+    in the denominator, so `b >= a` fails. If every missing positive makes the denominator smaller (specificity), the
+    theorem is applied to the negatives.
 
     Parameters
     ----------
@@ -457,12 +457,12 @@ def _ratio_term(mu_z: float, mu_w: float, var_z: float, var_w: float, spread: fl
     return float(np.sqrt(2.0 / np.pi) * above / (np.sqrt(spread) * mu_w**2))
 
 
-def _check_rows(statement: str, kept: BoolArray, advice: str = "", **values: FloatArray) -> Hypothesis:
+def _check_rows(statement: str, holds: BoolArray, advice: str = "", **values: FloatArray) -> Hypothesis:
     """Return a hypothesis about every row: the range of the values if it holds, else the first row that breaks it."""
-    if kept.all():
+    if holds.all():
         found = ", ".join(f"{name} from {x.min():g} to {x.max():g}" for name, x in values.items() if x.size)
         return Hypothesis(statement, True, found or "no rows")
-    first = int(np.argmin(kept))
+    first = int(np.argmin(holds))
     found = ", ".join(f"{name} = {x[first]:g}" for name, x in values.items())
     return Hypothesis(statement, False, f"{found} at position {first}{advice}")
 
