@@ -67,12 +67,19 @@ def test_with_reference_rows_it_is_selection(kind):
     _, more_s, more_y = rows("random", seed=9, n=500)
     found, expected = (
         silent(y, s, missingness=mechanism, metrics="f1")
-        for mechanism in (dm.missing.Reference(more_y, more_s), ByScoreAndLabel(reference=(more_y, more_s)))
+        for mechanism in (
+            dm.missing.Reference(more_y, more_s),
+            ByScoreAndLabel(reference=dm.missing.Reference(more_y, more_s)),
+        )
     )
     assert found.to_dict() == expected.to_dict()
     data = EvaluationSet(y, s)
     auto_nodes, selection_nodes = (
-        model.posterior(data) for model in (Unknown((more_y, more_s)), ByScoreAndLabel((more_y, more_s)))
+        model.posterior(data)
+        for model in (
+            Unknown(dm.missing.Reference(more_y, more_s)),
+            ByScoreAndLabel(dm.missing.Reference(more_y, more_s)),
+        )
     )
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
     assert not auto_nodes.mechanisms
@@ -141,8 +148,8 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
     _, more_s, more_y = rows("random", seed=9, n=500)
     drifted = (1.0 - more_y, more_s)
     data = EvaluationSet(y, s)
-    posterior = Unknown(drifted).posterior(data)
-    alone, selection = Unknown().posterior(data), ByScoreAndLabel(drifted).posterior(data)
+    posterior = Unknown(dm.missing.Reference(*drifted)).posterior(data)
+    alone, selection = Unknown().posterior(data), ByScoreAndLabel(dm.missing.Reference(*drifted)).posterior(data)
     assert mechanism_weights(posterior) == pytest.approx([*0.5 * mechanism_weights(alone)[:3], 0.5])
     assert select_mechanism(posterior, 3).probability.tolist() == selection.probability.tolist()
     results_contradict = "The results contradict the metrics on the 500 reference rows"
@@ -150,10 +157,14 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
         pytest.warns(MissingnessWarning, match=results_contradict),
         pytest.warns(MissingnessWarning, match="between score and label has drifted .* or labels are missing by"),
     ):
-        result = dm.evaluate(y, s, missingness=dm.missing.Unknown(reference=drifted), metrics="f1")
+        result = dm.evaluate(
+            y, s, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*drifted)), metrics="f1"
+        )
     assert "contradict the reference rows" in result.assumption
     with pytest.warns(MissingnessWarning, match=results_contradict):
-        dm.evaluate(y, s, missingness=dm.missing.ByScoreAndLabel(reference=drifted), metrics="f1")
+        dm.evaluate(
+            y, s, missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*drifted)), metrics="f1"
+        )
 
 
 @pytest.mark.parametrize("kind", ["by score", "by label"])
@@ -264,6 +275,9 @@ def check(result):
 MODELS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
 
 
+REFERENCE_OF_POSITIVES = dm.missing.Reference([1, 1], [0.4, 0.5])
+
+
 def with_reference(reference, missingness=None):
     """The mechanism that a word stands for, with reference rows."""
     return MODELS[missingness](reference=reference)
@@ -305,7 +319,11 @@ def test_tiny_and_odd_sets_have_an_answer(y, s):
     # Reference rows on the scale of the set: probabilities where its scores could be some.
     ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
     reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
-    for settings in ({}, {"missingness": "by_score"}, {"missingness": dm.missing.Unknown(reference=reference)}):
+    for settings in (
+        {},
+        {"missingness": "by_score"},
+        {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*reference))},
+    ):
         check(loosely(y, s, **settings))
 
 
@@ -342,7 +360,7 @@ def test_all_rows_missing_is_refused_with_a_way_out(settings):
 def test_all_rows_missing_with_reference_rows_works():
     _, s, y = rows("random", n=1000)
     for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
-        mechanism = with_reference((y[500:], s[500:]), **settings)
+        mechanism = with_reference(dm.missing.Reference(y[500:], s[500:]), **settings)
         result = loosely([None] * 500, s[:500], missingness=mechanism, metrics="accuracy")
         check(result)
         truth = np.mean((s[:500] >= 0.5) == y[:500])
@@ -368,12 +386,14 @@ def test_what_these_messages_advise_works():
         {"missingness": tilted},
         {"missingness": dm.missing.Fixed(s)},
     ]
-    for way in [*ways, {"missingness": dm.missing.Unknown(reference=reference)}]:
+    for way in [*ways, {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*reference))}]:
         check(loosely(y, s, metrics="f1", **way))
 
 
 def test_positives_alone_in_both_places_are_refused():
-    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(([1, 1], [0.4, 0.5])))
+    text = message(
+        [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(REFERENCE_OF_POSITIVES)
+    )
     assert text.startswith("y_true and reference: all 14 labels are positive")
     assert "Give reference rows with both classes" in text
 
@@ -413,24 +433,23 @@ def test_constant_scores_have_a_wide_answer(missingness):
 @pytest.mark.parametrize(
     ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
+        (([1, 0, 1], [0.2, 0.4]), "reference: y_true: 3 values, but y_score has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
             "reference: 1 of 3 rows have no label. Reference rows must all be labeled",
         ),
-        ([0.2, 0.4, 0.6], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: labels: "),
+        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: y_true: "),
         (
             ([1, 0, 1], [0.2, 3.0, 0.6]),
             "reference: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
         ),
-        (([1, 0, 1], ["a", "b", "c"]), "reference: scores: "),
+        (([1, 0, 1], ["a", "b", "c"]), "reference: y_score: "),
     ],
 )
 @pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
 def test_bad_reference_rows_are_refused(reference, text, missingness):
     y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
-    assert message(y, s, missingness=with_reference(reference, missingness)).startswith(text)
+    assert message(y, s, missingness=with_reference(dm.missing.Reference(*reference), missingness)).startswith(text)
 
 
 # ---------------------------------------------------------------------------------------- where variance is from
@@ -508,7 +527,9 @@ def test_more_reference_rows_leave_less_to_calibration():
     shares = []
     for n in (100, 5000):
         _, more_s, more_y = rows("random", seed=8, n=n)
-        settings: dict[str, Any] = {"missingness": dm.missing.ByScoreAndLabel(reference=(more_y, more_s))}
+        settings: dict[str, Any] = {
+            "missingness": dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(more_y, more_s))
+        }
         split = loosely(y, s, metrics="accuracy", **settings).variance_decomposition("accuracy")
         shares.append(1.0 - split["labels"])
     assert shares[1] < shares[0]

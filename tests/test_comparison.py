@@ -512,7 +512,12 @@ def test_reference_rows_take_part():
         y, y_true, scores = learned(seed=seed)
         held_out = (y[:700], {name: score[:700] for name, score in scores.items()})
         rest = {name: score[700:] for name, score in scores.items()}
-        found = dm.compare(y_true[700:], rest, missingness=dm.missing.Unknown(reference=held_out), metrics="accuracy")
+        found = dm.compare(
+            y_true[700:],
+            rest,
+            missingness=dm.missing.Unknown(reference=dm.missing.Reference(*held_out)),
+            metrics="accuracy",
+        )
         alone = dm.compare(y_true[700:], rest, metrics="accuracy", missingness="unknown")
         apart.append([one.difference("accuracy", "b", "a").std() for one in (found, alone)])
     with_reference, without = np.mean(apart, axis=0)

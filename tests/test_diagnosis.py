@@ -30,7 +30,7 @@ FEW_METRICS = ("precision", "recall")  # what is said about the others is the sa
 
 def fit_data(sample, *, reference=False, score=None):
     data = dm.EvaluationSet(sample.y, sample.score if score is None else score)
-    return FitData.of(data, sample.reference if reference else None)
+    return FitData.of(data, dm.missing.Reference(*sample.reference) if reference else None)
 
 
 def true_chance(sample, scenario):
@@ -209,7 +209,7 @@ def test_drift_and_missing_by_label_contradict_the_reference(scenario):
 @cache
 def diagnosed(scenario, *, reference=False, n_rows=1000):
     (sample,) = scenario.samples(1, n_rows=n_rows, n_reference=500)
-    reference = sample.reference if reference else None
+    reference = dm.missing.Reference(*sample.reference) if reference else None
     return diagnose(sample.y, sample.score, missingness=dm.missing.Unknown(reference=reference), metrics=FEW_METRICS)
 
 
@@ -268,10 +268,15 @@ def test_the_page_names_every_key_of_to_dict():
 
 def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
     (sample,) = BY_LABEL.samples(1, n_rows=300)
-    arrays = diagnose(sample.y, sample.score, threshold=0.4, missingness=dm.missing.Unknown(reference=sample.reference))
+    arrays = diagnose(
+        sample.y,
+        sample.score,
+        threshold=0.4,
+        missingness=dm.missing.Unknown(reference=dm.missing.Reference(*sample.reference)),
+    )
     ready = diagnose(
         dm.EvaluationSet(sample.y, sample.score, threshold=0.4),
-        missingness=dm.missing.Unknown(reference=sample.reference),
+        missingness=dm.missing.Unknown(reference=dm.missing.Reference(*sample.reference)),
     )
     assert arrays.to_dict() == ready.to_dict()
 

@@ -48,7 +48,9 @@ def evaluate_mechanism(mechanism, seed, n=1500):
         name, rate = mechanism.split(",")[0], by_label if "by_label," in mechanism else expit(1.5 * y - 1.5 - 0.5 * z)
         labels = hide(rng, y, rate)[rows]
         kind = missing.ByLabel if name == "by_label" else missing.ByScoreAndLabel
-        return dm.evaluate(labels, score[rows], missingness=kind(reference=reference), metrics=METRICS)
+        return dm.evaluate(
+            labels, score[rows], missingness=kind(reference=dm.missing.Reference(*reference)), metrics=METRICS
+        )
     if mechanism == "propensity":
         propensity = np.where(z < -1.4, 1.0, rng.choice([0.1, 0.3, 0.6], n))
         return dm.evaluate(

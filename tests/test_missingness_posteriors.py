@@ -1,6 +1,7 @@
 """Posteriors of the mechanisms against Metropolis, scipy's optimizers and unbinned rows."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,11 +48,8 @@ def build(mechanism, y, s, reference):
     calibrator = fit_data.logistic_calibrator("flexible")
     rows, model = fit_data.rows(calibrator), Model()
     label = add_curve(model, calibrator, rows)
-    if mechanism == "by score":
-        missing = add_by_score(model, label, rows)
-    else:
-        add = add_by_label if mechanism == "by label" else add_by_score_and_label
-        missing, _ = add(model, label, rows)
+    declare: Any = (add_by_score, add_by_label, add_by_score_and_label)[MECHANISMS.index(mechanism)]
+    missing, _ = declare(model, label, rows)
     add_reference(model, calibrator, fit_data.reference)
     return model, missing, rows
 

@@ -50,10 +50,10 @@ REFERENCE = (TRUTH[:400], SCORE[:400])
 # Every way to say why labels are missing, or what their probabilities are.
 STATED: dict[str, dict[str, Any]] = {
     **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
-    "by_score_and_label": {"missingness": dm.missing.ByScoreAndLabel(reference=REFERENCE)},
+    "by_score_and_label": {"missingness": dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*REFERENCE))},
     "ByScore": {"missingness": ByScore()},
     "ByLabel": {"missingness": ByLabel()},
-    "ByScoreAndLabel": {"missingness": ByScoreAndLabel(REFERENCE)},
+    "ByScoreAndLabel": {"missingness": ByScoreAndLabel(dm.missing.Reference(*REFERENCE))},
     "TrainingPrevalence": {"missingness": dm.missing.TrainingPrevalence()},
     "one half": {"missingness": dm.missing.Fixed(0.5)},
     "ExponentialTilt": {"missingness": ExponentialTilt(Unknown(), prevalence=0.4)},
@@ -63,7 +63,7 @@ STATED: dict[str, dict[str, Any]] = {
     "a number": {"missingness": dm.missing.Fixed(0.3)},
     "an array": {"missingness": dm.missing.Fixed(SCORE)},
     "reference rows": {"missingness": dm.missing.Reference(*REFERENCE)},
-    "reference rows of Unknown": {"missingness": dm.missing.Unknown(reference=REFERENCE)},
+    "reference rows of Unknown": {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE))},
 }
 
 
@@ -95,7 +95,9 @@ def test_unknown_silences_only_the_request_to_state_a_mechanism(rows):
 
 def test_unknown_does_not_silence_that_the_reference_rows_are_contradicted():
     with pytest.warns(dm.MissingnessWarning, match="contradict the reference rows"):
-        dm.evaluate(Y, SCORE, metrics=METRICS, missingness=dm.missing.Unknown(reference=REFERENCE))
+        dm.evaluate(
+            Y, SCORE, metrics=METRICS, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE))
+        )
 
 
 def test_unknown_keeps_what_a_comparison_reports():

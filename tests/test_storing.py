@@ -69,7 +69,7 @@ def classes(*without: str) -> Iterator[type]:
 
 
 SETTINGS: dict[str, Any] = {
-    "mechanism Unknown": missing.Unknown(reference=REFERENCE),
+    "mechanism Unknown": missing.Unknown(reference=dm.missing.Reference(*REFERENCE)),
     "Random": missing.Random(),
     "ByScore": missing.ByScore("isotonic"),
     "Covariates": missing.Covariates(LogisticRegression(), SCORE[:, None]),
@@ -83,7 +83,7 @@ SETTINGS: dict[str, Any] = {
     "TrainingPrevalence": missing.TrainingPrevalence(),
     "Propensity": missing.Propensity(),
     "CalibratedScores": dm.paper.scaling_binning([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], n_bins=2),
-    "ByScoreAndLabel": missing.ByScoreAndLabel(reference=REFERENCE),
+    "ByScoreAndLabel": missing.ByScoreAndLabel(reference=dm.missing.Reference(*REFERENCE)),
     "ExponentialTilt": missing.ExponentialTilt(missing.Fixed(0.5), prevalence=0.4),
     "method Auto": methods.Auto(n_resamples=100),
     "Exact": methods.Exact(),
@@ -180,7 +180,9 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "gap": lambda: by_month().disparity("recall"),
     "groups": by_key,
     "alerts": lambda: by_key().alerts({"precision": 0.99}),
-    "diagnosis": lambda: dm.diagnose(Y, SCORE, missingness=dm.missing.Unknown(reference=REFERENCE), metrics=FEW),
+    "diagnosis": lambda: dm.diagnose(
+        Y, SCORE, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE)), metrics=FEW
+    ),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", n_repeats=2, rng=0, missingness="by_score"),
     "robustness": lambda: dm.paper.theorem_4(KNOWN, fraction=0.2, metrics="recall", n_resamples=50, rng=0),
     "verification": lambda: dm.verify(

@@ -68,11 +68,12 @@ def ours(name: str) -> Algorithm:
     """Return the library's exact distributions, with the rows for calibration as reference rows."""
 
     def run(config: Config, problem: Problem) -> Distributions:
+        reference = dm.missing.Reference(*problem.fold.calibration)
         return dm.evaluate(
             problem.labels,
             problem.fold.score,
             metrics=config.metrics,
-            missingness=MECHANISMS[name](reference=problem.fold.calibration),
+            missingness=MECHANISMS[name](reference=reference),
             rng=np.random.default_rng((*problem.seed, 2)),
         )
 

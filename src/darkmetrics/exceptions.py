@@ -83,6 +83,9 @@ class InputError(ValueError):
         sentences = filter(None, [finding and f"{finding}.", self.rule, self.fix])
         return ": ".join(filter(None, [self.argument, " ".join(sentences)]))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def replace(self, **parts: str) -> Self:
         """Return the same error with other parts, such as `argument=`."""
         names = ("argument", "finding", "rule", "fix")

@@ -83,8 +83,7 @@ class LearnedSet:
     @property
     def shared_error(self) -> float:
         """Correlation of the error of the curve with the error of a curve learned from the reference rows only."""
-        reference = self.reference
-        shared = reference.n_labeled if isinstance(reference, EvaluationSet) else len(reference[1])
+        shared = self.reference.n_labeled
         unshared = 0 if getattr(self.model, "data", "") == "reference" else self.n_labeled
         return float(np.sqrt(shared / max(1, shared + unshared)))
 
@@ -286,16 +285,11 @@ def _find_shared_reference(sets: Sequence[LearnedSet]) -> list[int]:
     return largest if len(largest) > 1 else []
 
 
-def _are_same_rows(first: Any, second: Any) -> bool:
+def _are_same_rows(first: EvaluationSet, second: EvaluationSet) -> bool:
     if first is second:
         return True
-    columns = [
-        (cells.score, cells.positives, cells.negatives) if (cells := getattr(rows, "cells", None)) is not None else rows
-        for rows in (first, second)
-    ]
-    return len(columns[0]) == len(columns[1]) and all(
-        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*columns, strict=True)
-    )
+    columns = [(rows.cells.score, rows.cells.positives, rows.cells.negatives) for rows in (first, second)]
+    return all(np.array_equal(a, b) for a, b in zip(*columns, strict=True))
 
 
 def _split_by_mechanism(sets: Sequence[LearnedSet]) -> list[tuple[float, list[int]]]:

@@ -27,19 +27,10 @@ _OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr
 _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
 # Code that no single option replaces.
 PHRASES = {
-    "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
-    "as_of=...) for a table.": "Pass --scored-at and --as-of.",
-    "; if it is the same, and not that of probabilities, say so: "
-    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
-    "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
-    ", or pass an object of dm.missing": "",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
     "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
     "no result of .alerts()": "no result of this command",
-    "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
-    "pass dm.missing.Reference, Delayed or Propensity": "pass --reference, --scored-at or --propensity",
     "; see .grouped.": "; --format csv has them.",
-    "list_metrics() shows": "`darkmetrics metrics` shows",
     "See .diagnosis.": "`darkmetrics diagnose` says more.",
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
     ": groups[key].notes.": "; --format json has the notes.",
@@ -53,9 +44,13 @@ CODE = {
     "dm.missing.Fixed(y_score)": "--prob with the score column",
     "dm.missing.Fixed(0.5)": "--prob 0.5",
     "an object of dm.missing": "",
+    "or a tilt": "",
     "metrics.expected_cost": "'expected_cost(1, 10)'",
     "list_metrics": "`darkmetrics metrics`",
-    ".diagnosis": "`darkmetrics diagnose`",
+    "diagnosis": "Run darkmetrics diagnose for details.",
+    "mechanisms": "--reference, --scored-at or --propensity",
+    "input format": ", or pass --input-format",
+    "one class": "a column of 0 and 1",
 }
 # Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
 # "or" between them; last a name that has an underscore, which no plain word has.

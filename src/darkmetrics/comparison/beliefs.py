@@ -20,6 +20,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.missing import Fixed, Mechanism
 from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.fixed import has_probabilities
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
 
@@ -118,7 +119,8 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
-        learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
+        scores = Reference(reference.y_true, reference.y_score[rows.names[model]])
+        learner = replace(learner, reference=reference_set(scores, rows.pos_label))
     found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
     if posterior.column is not None:
@@ -159,22 +161,26 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
 
 def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
     """Scores (models x rows), positives and negatives of fully labeled rows."""
-    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
+    if (
+        not isinstance(reference, Reference)
+        or reference.data is not None
+        or isinstance(reference.y_true, EvaluationSet)
+    ):
         raise InputError(
-            "reference: expected a pair (labels, scores), with scores by the name of each model, got a "
-            f"{type(reference).__name__}."
+            "reference: expected dm.missing.Reference(labels, scores), with an array of scores by the name of each "
+            "model."
         )
-    named = named_scores(reference[1], "reference", fewest=0)  # those that lack are named
+    named = named_scores(reference.y_score, "reference", fewest=0)  # those that lack are named
     lacking = next((name for name in rows.names if name not in named), None)
     if lacking is not None:
         raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
-    labels, gaps = frames.label_column(reference[0], "reference")
+    labels, gaps = frames.label_column(reference.y_true, "reference")
     columns = []
     for name in rows.names:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
             raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
-        check_finite(column, "reference", "Scores must be finite; drop or fill those rows.")
+        check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")
     kept = ~gaps

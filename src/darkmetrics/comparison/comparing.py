@@ -167,7 +167,8 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
             beliefs = joint_beliefs(rows, question, reference)
         except InputError as error:
             first = f"scores[{rows.names[0]!r}]"
-            raise error.renamed({"Fixed(y_score)": f"Fixed({first})", "y_score": first}) from None
+            names = {"dm.missing.Fixed(y_score)": f"dm.missing.Fixed({first})", "y_score": first}
+            raise error.worded_for(names) from None
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.scope == "population":
             found[rows.names[0]]  # refuses metrics that cannot be evaluated in the population

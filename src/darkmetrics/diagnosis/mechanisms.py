@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
-from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Posterior
+from darkmetrics.missing import Posterior
 from darkmetrics.missingness.base import Estimate, missing_prevalence
 from darkmetrics.missingness.by_label import fit_by_label
 from darkmetrics.missingness.by_score import fit_by_score
@@ -34,14 +33,13 @@ class MechanismEstimate:
 def _by_score_and_label(fit_data: FitData) -> Posterior:
     if fit_data.reference is None:
         raise AbsentError("no reference rows were passed (dm.missing.Reference).")
-    rows: Any = fit_data.reference  # counted already, so that the model itself only has to have some
-    return fit_by_score_and_label(ByScoreAndLabel(rows), fit_data).posterior
+    return fit_by_score_and_label(fit_data)
 
 
 # Name of each mechanism and its probabilities of the missing labels; reference rows are used where there are some.
 MECHANISMS: dict[str, Callable[[FitData], Posterior]] = {
-    "by score": lambda fit_data: fit_by_score(ByScore(), fit_data, "'by score'"),
-    "by label": lambda fit_data: fit_by_label(ByLabel(), fit_data).posterior,
+    "by score": lambda fit_data: fit_by_score(fit_data, "'by score'"),
+    "by label": lambda fit_data: fit_by_label(fit_data).posterior,
     "by score and label": _by_score_and_label,
 }
 

@@ -23,8 +23,7 @@ from darkmetrics.missingness.checks import AbsentError, calibration_check, overl
 from darkmetrics.missingness.choice import mechanism_from
 from darkmetrics.missingness.delayed import Delayed
 from darkmetrics.missingness.fit_data import FitData
-from darkmetrics.missingness.reference import Reference
-from darkmetrics.missingness.score_table import reference_set
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 
 # Name of each part and the function that computes it.
@@ -98,7 +97,7 @@ def diagnose(
     settings = {name: value for name, value in given.items() if name not in ("metrics", "missingness")}
     rows = evaluation_set_from(**settings, missingness=mechanism)
     reference = getattr(mechanism, "reference", None)
-    if isinstance(reference, Reference):
+    if reference is not None:
         reference = reference_set(reference, rows.pos_label, missing_label)
     return diagnosis_of(rows, reference, chosen)
 

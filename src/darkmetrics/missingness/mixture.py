@@ -14,17 +14,19 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, missing_rows
-from darkmetrics.missingness.by_label import ByLabel, fit_by_label
-from darkmetrics.missingness.by_score import ByScore, add_by_score, fit_by_score
-from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_with_warnings
+from darkmetrics.missingness.by_label import fit_by_label
+from darkmetrics.missingness.by_score import add_by_score, fit_by_score
+from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_by_score_and_label
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.curve import add_curve
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes, check_n_draws
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes
 from darkmetrics.missingness.level import describe_few_labels
+from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.sampling import MechanismPosterior
-from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
+from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
 from darkmetrics.posterior import Model, Posterior, approximate_log_evidence
+from darkmetrics.wording import named
 
 MECHANISMS = ("by score", "by label", "both", "as the reference says")
 BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(MECHANISMS))
@@ -57,7 +59,7 @@ class Unknown(Mechanism):
 
     Parameters
     ----------
-    reference : (labels, scores) or EvaluationSet, optional
+    reference : Reference or EvaluationSet, optional
         Fully labeled rows from the same population, since which nothing has drifted.
     calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
@@ -92,18 +94,22 @@ class Unknown(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
+        check_reference(self.reference)
         if self.reference is not None and self.strata is not None:
             raise InputError(
-                "strata: reference rows cannot be split by them. Leave strata or reference out, or pass "
-                "dm.missing.ByScore or ByLabel, which take the reference rows as they are."
+                "strata",
+                "reference rows cannot be split by them",
+                "",
+                f"Leave {named('strata')} or {named('reference')} out, or pass dm.missing.ByScore or ByLabel, which "
+                "join the reference rows of all strata.",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
             return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata is not None)), MECHANISMS)
         fit_data = FitData.of(data, self.reference)
-        selection = fit_with_warnings(ByScoreAndLabel(self.reference, self.calibrator, self.n_draws), fit_data)
+        selection = fit_by_score_and_label(fit_data, self.calibrator, self.n_draws)
         if not contradicted(fit_data):
             return selection
         try:
@@ -124,10 +130,10 @@ class Unknown(Mechanism):
             check_both_classes(fit_data, "Unknown")
         fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
         n_each, rest = max(1, self.n_draws // 2), 1.0 - _WEIGHT_BOTH
-        score = fit_by_score(ByScore(self.calibrator, n_draws=n_each), fit_data, "Unknown")
+        score = fit_by_score(fit_data, "Unknown", self.calibrator, n_draws=n_each)
         both = add_unidentified_effect(score, fit_data, self.n_draws), _WEIGHT_BOTH
         try:
-            label = fit_by_label(ByLabel(self.calibrator, n_draws=n_each), fit_data)
+            label = fit_by_label(fit_data, self.calibrator, n_draws=n_each)
         except InputError:
             # Without labels of a class, or in a stratum, nothing is known by label.
             return {BY_SCORE: (score, rest), BOTH: both}

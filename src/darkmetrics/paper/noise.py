@@ -158,11 +158,10 @@ class Robustness:
         else:
             half, tenth = (np.sqrt(self.fraction * p * (1.0 - p)) for p in (0.5, 0.1))
             noise = f"the standard deviation is {half:.2g} around p = 0.5 and {tenth:.2g} around p = 0.1"
-        limit = f"below v* = {self.v_star:.3g}, set by the row with p = {self.p_at_v_star:.3g}"
         lines = [
             f"{counted(n, 'row')}: {n - m:,} labeled, {m:,} missing ({m / n:.1%})",
             f"Noise: {noise}.",
-            f"The paper's Theorem 4 asks for a variance {limit}; below each row's p (1 - p) is enough.",
+            f"Theorem 4 needs a variance below v* = {self.v_star:.3g}, that of p = {self.p_at_v_star:.3g}.",
         ]
         if self.n_certain:
             lines.append(
@@ -170,20 +169,21 @@ class Robustness:
                 "rows."
             )
         wrong = [name for name, effect in self.effects.items() if not effect.agrees]
-        simulated = f"A simulation with {self.n_resamples:,} imputations"
+        simulated = f"A simulation of size {self.n_resamples:,}"
         checked = f"{simulated} DISAGREES for {', '.join(wrong)}." if wrong else f"{simulated} agrees."
         lines.append(f"Independent noise in each row changes nothing. {checked}")
         ratios = [effect.widening for effect in self.effects.values() if effect.widening is not None]
-        factor = f" Standard deviations grow by a factor of up to {max(ratios):.3g}." if ratios else ""
-        lines.append(f"The theorem does not cover noise that all rows share.{factor}")
+        lines.append("The theorem does not cover noise that all rows share.")
+        if ratios:
+            lines.append(f"Shared noise raises standard deviations by a factor of up to {max(ratios):.3g}.")
         return lines
 
     def _notes(self) -> list[str]:
         slack = max(effect.slack for effect in self.effects.values())
         return [
-            f"Distances (Kolmogorov-Smirnov) are to the first distribution; the simulation adds up to {slack:.2g}.",
-            "A label with a random probability of mean p is positive with probability p, whatever the noise.",
-            "All rows share the error of a calibrator; mechanisms that learn the probabilities include it.",
+            f"Distances (Kolmogorov-Smirnov) to p known; the simulation adds up to {slack:.2g}.",
+            "A label with a random probability of mean p is positive with probability p.",
+            "All rows share a calibrator's error; mechanisms that learn p include it.",
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

@@ -167,8 +167,11 @@ class Posterior:
         """Labels are independent given the node, as `who` takes for granted."""
         if not self.independent:
             raise MethodError(
-                f"method: {who} missing labels that are independent given their probabilities, and this label model "
-                f"says that they are not.{remedy}"
+                "method",
+                f"{who} missing labels that are independent given their probabilities, and under this mechanism they "
+                "are not",
+                "",
+                remedy.strip(),
             )
 
     def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Posterior"]:
