@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 import darkmetrics as dm
-from darkmetrics.plotting.style import COLOURS, MARKERS
+from darkmetrics.plotting.style import COLORS, MARKERS
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
 from experiments.paper.results import STATED, Results
@@ -71,7 +71,7 @@ def _mechanisms(plt: Any) -> Any:
             panel.annotate(text, position, ha="center", va="center", fontsize=12, color="0.1")
         for start, end in (("X", "Y"), ("Y", "Y*"), ("M", "Y*"), *((cause, "M") for cause in causes)):
             arrow = {"arrowstyle": "->", "shrinkA": 11, "shrinkB": 11, "linewidth": 1.2}
-            arrow["color"] = COLOURS[1] if end == "M" else "0.3"
+            arrow["color"] = COLORS[1] if end == "M" else "0.3"
             panel.annotate("", positions[end], positions[start], arrowprops=arrow)
         panel.set(xlim=(-0.4, 2.4), ylim=(-0.5, 1.5))
         panel.set_title(f"{name}: labels go missing\n{title}")
@@ -92,7 +92,7 @@ def _bounds(plt: Any, results: Results, config: Config) -> Any:
                 whis=(0, 100),
                 patch_artist=True,
                 medianprops={"color": "black"},
-                boxprops={"facecolor": COLOURS[number], "alpha": 0.6, "hatch": ("", "///")[number]},
+                boxprops={"facecolor": COLORS[number], "alpha": 0.6, "hatch": ("", "///")[number]},
             )
             drawn["boxes"][0].set_label(label)
         panel.set_xticks(range(len(config.metrics)), config.metrics, rotation=30)
@@ -105,10 +105,10 @@ def _bounds(plt: Any, results: Results, config: Config) -> Any:
 def _beta(plt: Any) -> Any:
     figure, panel = plt.subplots(figsize=(5, 3), layout="constrained")
     grid = np.linspace(0.0005, 0.9995, 1000)
-    for mean, colour, dash in zip(MEANS, COLOURS, ("-", "--", "-."), strict=False):
+    for mean, color, dash in zip(MEANS, COLORS, ("-", "--", "-."), strict=False):
         a, b = dm.paper.beta_parameters(mean, VARIANCE)
-        panel.plot(grid, beta.pdf(grid, a, b), color=colour, linestyle=dash, label=f"true probability {mean:g}")
-        panel.axvline(mean, color=colour, linewidth=0.6, linestyle=":")
+        panel.plot(grid, beta.pdf(grid, a, b), color=color, linestyle=dash, label=f"true probability {mean:g}")
+        panel.axvline(mean, color=color, linewidth=0.6, linestyle=":")
     panel.set(xlabel="output of the calibrator", ylabel="density", xlim=(0, 1), ylim=(0, None))
     panel.legend(frameon=False, loc="upper center")
     return figure
@@ -127,7 +127,7 @@ def _by_label(plt: Any, results: Results, config: Config, p_m: str) -> Any:
                     np.array(etas) + (number - 2.5) * 0.008,
                     value,
                     yerr=(value - low, high - value),
-                    color=COLOURS[number],
+                    color=COLORS[number],
                     marker=MARKERS[number],
                     markersize=3,
                     linewidth=1.6 if number < 2 else 0.8,
@@ -155,7 +155,7 @@ def _pit(plt: Any, results: Results, config: Config) -> Any:
             for number, algorithm in enumerate(series):
                 pit = np.array(results.pit[mechanism, algorithm, metric])
                 level = (np.arange(pit.size) + 0.5) / pit.size
-                panel.plot(level, pit, color=COLOURS[number], linestyle=("-", "--", "-.", ":")[number], linewidth=1.4)
+                panel.plot(level, pit, color=COLORS[number], linestyle=("-", "--", "-.", ":")[number], linewidth=1.4)
             # The k-th of n uniform values has the distribution Beta(k, n - k + 1).
             n = len(results.pit[mechanism, series[0], metric])
             k = np.arange(1, n + 1)

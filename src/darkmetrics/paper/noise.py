@@ -12,8 +12,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.cdf_bounds import dkw_radius
 from darkmetrics._text import counted, prints_plainly
 from darkmetrics.argument_types import Numbers, RngLike
+from darkmetrics.constraints import check_value, is_number
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import Discrete, MetricDistribution, check_level
 from darkmetrics.distributions.drawing import N_IMPUTATIONS
 from darkmetrics.distributions.functional import Functional
@@ -356,8 +356,7 @@ def _checked_noise(variance: Any, fraction: Any, v_star: float) -> tuple[float |
     """Return the variance of the noise, or its fraction of each row's p (1 - p): one of the two is None."""
     if variance is None:
         fraction = _FRACTION if fraction is None else fraction
-        if not is_number(fraction) or not 0.0 < fraction < 1.0:
-            raise InputError("fraction", f"{fraction!r}", "It must lie strictly between 0 and 1.")
+        check_value("fraction", fraction)
         return None, float(fraction)
     if fraction is not None:
         raise InputError(
