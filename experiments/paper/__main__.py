@@ -74,15 +74,19 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
         return Summary(wanted, sets, written, results.folder)
     if "run" in steps:
         run_each([(run, _started(work / run.fingerprint)) for way in runs.values() for run in way], n_jobs)
-    files = {way: [_files(run, work / run.fingerprint) for run in configs] for way, configs in runs.items()}
+    folders = {way: [work / run.fingerprint for run in configs] for way, configs in runs.items()}
+    files = {way: [_files(folder, sets) for folder in folders[way]] for way in runs}
     main_files, swapped_files = files.pop("main")[0], files.pop("swapped")[0]
     if "tables" in steps:
         written += write_tables(main_files, results.folder)
         written.append(write_swapped_classes(main_files, swapped_files, results.folder))
-        written.append(write_center(files, results.folder))
         written += write_cells(main_files, swapped_files, results)
-        folders = {way: [work / run.fingerprint for run in configs] for way, configs in runs.items()}
         written.append(write_run(folders, sets, results.folder))
+        complete = {
+            way: [paths for paths in runs if len(paths) == len(sets) * config.folds] for way, runs in files.items()
+        }
+        if all(complete.values()):  # only complete seeds count
+            written.append(write_center(complete, results.folder))
     if "figures" in steps:
         written += draw(results, config, pages / "figures")
     if "docs" in steps:
@@ -92,8 +96,9 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
     return Summary(wanted, sets, written, results.folder)
 
 
-def _files(config: Config, folder: Path) -> list[Path]:
-    return [folder / f"{name}-{number}.csv" for name in sorted(config.sets) for number in range(config.folds)]
+def _files(folder: Path, sets: list[str]) -> list[Path]:
+    """Return the finished folds of these sets."""
+    return sorted(path for name in sets for path in folder.glob(f"{name}-*.csv"))
 
 
 def _finished_sets(folder: Path, wanted: list[str]) -> list[str]:

@@ -69,7 +69,8 @@ class Predictions:
         of_set = self.groups[key]
         names = [sixth_like[1] if sixth_like is not None and name == sixth_like[0] else name for name in self.sets]
         rows = np.concatenate([of_set[name, name in swapped] for name in names])
-        return Scores(*rows[np.isfinite(rows).all(axis=1)].T)
+        truth, center, low, high, pit = rows[np.isfinite(rows).all(axis=1)].T
+        return Scores(truth, center, low, high, pit)
 
 
 def on_grid(scores: Scores, measure: str, n_resamples: int) -> Estimate:

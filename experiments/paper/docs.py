@@ -35,8 +35,11 @@ CLASSES = (MATCHED, CORRECTED, EXPLAINED, UNEXPLAINED)
 def fill_pages(results: Results, config: Config, folder: Path) -> list[Path]:
     """Write every marked block of the pages; the text around them stays."""
     blocks: dict[str, Callable[[Results, Config], Iterable[str]]] = {
+        "run": run_table,
         "mcar": mcar_table,
         "by-label": by_label_table,
+        "by-label-extremes": by_label_extremes,
+        "bound-widths": bound_widths,
         "gauss-or-bootstrap": gauss_or_bootstrap_table,
         "agreement": agreement_table,
         "classes": classes_table,
@@ -52,6 +55,14 @@ def fill_pages(results: Results, config: Config, folder: Path) -> list[Path]:
         text = MARKED.sub(lambda m: "\n".join([m[1], *blocks[m["name"]](results, config), "", m[3]]), path.read_text())
         written.append(write_whole(path, text))
     return written
+
+
+def run_table(results: Results, config: Config) -> Iterator[str]:
+    """The sets of the stored run, with their masks of each kind, and the commit."""
+    yield from _header("data set", "masks of each kind", "commit")
+    for row in results.run:
+        if row["run"] == "main":
+            yield _row(row["set"], str(2 * int(row["folds"])), row["commits"])
 
 
 def mcar_table(results: Results, config: Config) -> Iterator[str]:
@@ -75,6 +86,27 @@ def by_label_table(results: Results, config: Config) -> Iterator[str]:
                 w1, coverage = (results.figures[p_m, mechanism, algorithm, metric, m] for m in ("w1", "coverage"))
                 cells.append(f"{w1.value:.3f}, {coverage.value:.0%}")
             yield _row(_percent(mechanism), _name(algorithm), *cells)
+
+
+def by_label_extremes(results: Results, config: Config) -> Iterator[str]:
+    """The largest W1 and the lowest coverage over all eta and metrics, for each fraction missing."""
+    yield from _header("algorithm", *(f"{float(p_m):.0%} missing" for p_m in results.fractions))
+    for algorithm in COMPARED:
+        cells = []
+        for p_m in results.fractions:
+            keys = [(p_m, eta, algorithm, metric) for eta in results.prevalences for metric in config.metrics]
+            w1 = max(results.figures[*key, "w1"].value for key in keys)
+            coverage = min(results.figures[*key, "coverage"].value for key in keys)
+            cells.append(f"{w1:.3f}, {coverage:.0%}")
+        yield _row(_name(algorithm), *cells)
+
+
+def bound_widths(results: Results, config: Config) -> Iterator[str]:
+    """Mean width of the oracle bounds of ROC-AUC as a fraction of that of the sharp bounds."""
+    yield from _header("labels missing", "mean width of the oracle bounds of ROC-AUC, relative to the sharp bounds")
+    for p_m in results.fractions:
+        oracle, sharp = (results.widths[p_m, kind, "roc_auc"] for kind in ("oracle", "sharp"))
+        yield _row(f"{float(p_m):.0%}", f"{sum(oracle) / sum(sharp):.0%}")
 
 
 def gauss_or_bootstrap_table(results: Results, config: Config) -> Iterator[str]:

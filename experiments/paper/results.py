@@ -53,6 +53,11 @@ class Results:
         return list(read_rows(self.folder / "codings.csv"))
 
     @cached_property
+    def run(self) -> list[dict[str, str]]:
+        """Rows of run.csv: finished folds and commits of every run and set."""
+        return list(read_rows(self.folder / "run.csv"))
+
+    @cached_property
     def widths(self) -> dict[tuple[str, str, str], list[float]]:
         """Width per mask, by fraction missing, kind of bound and metric."""
         widths: dict[tuple[str, str, str], list[float]] = {}

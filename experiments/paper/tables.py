@@ -19,7 +19,7 @@ SUMMARY = ("p_m", "mechanism", "algorithm", "metric", "repeats", "measure", "val
 WIDTHS = ("p_m", "set", "kind", "metric", "width")
 CENTER = ("folds", "metric", "repeats", "ours", "pemi_gauss", "difference", "ci90_low", "ci90_high")
 PITS = ("p_m", "mechanism", "algorithm", "metric", "pit")
-RUN = ("run", "sets", "commits")
+RUN = ("run", "set", "folds", "commits")
 # Sorted PIT values are stored where they are drawn.
 DRAWN = ("ours,calibrated", "ours,label_shift", "ours,auto", "pemi_gauss,calibrated", "bootstrap")
 # The centers of these algorithms are compared on the same masks: labels missing at random stated, and the paper's.
@@ -79,12 +79,14 @@ def write_center(runs: Mapping[str, Sequence[Sequence[Path]]], folder: Path) -> 
 
 
 def write_run(runs: Mapping[str, Sequence[Path]], sets: Sequence[str], folder: Path) -> Path:
-    """Write run.csv: the sets, and the commits at which the folds of each run were computed."""
+    """Write run.csv: the finished folds of each set, and the commits at which they were computed."""
     rows = []
-    for name, folders in runs.items():
+    for run, folders in runs.items():
         notes = (path / "commits.txt" for path in folders)
         commits = dict.fromkeys(line for note in notes if note.exists() for line in note.read_text().splitlines())
-        rows.append((name, " ".join(sets), " ".join(commits)))
+        for name in sets:
+            folds = sum(len(list(path.glob(f"{name}-*.csv"))) for path in folders)
+            rows.append((run, name, folds, " ".join(commits)))
     return write_table(folder / "run.csv", RUN, rows)
 
 
