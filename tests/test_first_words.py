@@ -164,7 +164,7 @@ ANSWERED = {
         lambda: dm.threshold_curves(evaluated()).threshold_for(recall=0.6, probability=90),
         r"probability: 90\. It must lie strictly between 0 and 1",
     ),
-    "best_threshold()": (lambda: dm.threshold_curves(evaluated()).best_threshold(), "metric: say for which"),
+    "best_threshold()": (lambda: dm.threshold_curves(evaluated()).best_threshold(), "metric: missing. Pass a metric"),
 }
 
 

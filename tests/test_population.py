@@ -413,7 +413,9 @@ def test_a_metric_known_by_its_values_is_drawn_or_refused():
     assert there["recall again"].method == "monte carlo"
     # 2,000 draws, and a bootstrap without Jeffreys' prior.
     assert there["recall again"].std() == pytest.approx(there["recall"].std(), rel=0.15)
-    with pytest.raises(dm.InputError, match="scope: 'population' for 'recall again', which is known by its values only"):
+    with pytest.raises(
+        dm.InputError, match="scope: 'population' for 'recall again', which is known by its values only"
+    ):
         dm.evaluate(y, score, missingness=dm.missing.Fixed(score), metrics=own, scope="population")
 
 
