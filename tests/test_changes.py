@@ -484,7 +484,7 @@ def test_what_is_said_of_a_gap():
         ),
         (lambda r: r.disparity("precission"), r"metric: unknown metric 'precission'"),
         (lambda r: r.disparity(), r"metric: missing\. Name one of 'recall'"),
-        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind of gap 'diff'\. Did you mean 'difference'"),
+        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind 'diff'\. Did you mean 'difference'"),
         (
             lambda r: r.disparity("recall", groups=["app"]),
             r"groups: 1 group with enough labels\. A disparity needs two different groups",

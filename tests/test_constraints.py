@@ -100,7 +100,14 @@ CALLS: dict[str, Callable[..., Any]] = {
     "masks.ByLabel": partial(dm.masks.ByLabel, fraction=0.5, prevalence=0.5),
     "paper.bootstrap": lambda **given: dm.paper.bootstrap(evaluation().data, "recall", **given),
     "paper.confidence_based": lambda **given: dm.paper.confidence_based(evaluation().data, "recall", **given),
-    "paper.robustness": lambda **given: dm.paper.robustness(evaluation().data, 0.5, metrics="recall", **given),
+    "paper.mcar_mask": lambda **given: dm.paper.mcar_mask(Y, 0.3, **given),
+    "paper.mnar_mask": lambda **given: dm.paper.mnar_mask(Y, 0.3, 0.5, **given),
+    "paper.pemi": lambda **given: dm.paper.pemi(evaluation().data, "recall", 0.5, **given),
+    "paper.pemi_gauss": lambda **given: dm.paper.pemi_gauss(
+        evaluation().data, "roc_auc", 0.5, **{"simulate_above": 1} | given
+    ),
+    "paper.scaling_binning": lambda **given: dm.paper.scaling_binning(Y, P, **given),
+    "paper.theorem_4": lambda **given: dm.paper.theorem_4(evaluation().data, 0.5, metrics="recall", **given),
     "calibrators.Calibrator.draws": lambda **given: dm.calibrators.Platt().fit(P, Y).draws(P, **given),
     "calibrators.Fitted.draws": lambda **given: dm.calibrators.Fitted(Constant()).draws(P, **given),
     "calibrators.Isotonic.draws": lambda **given: dm.calibrators.Isotonic().fit(P, Y).draws(P, **given),

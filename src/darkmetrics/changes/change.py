@@ -24,7 +24,7 @@ from darkmetrics.changes.wording import (
     probability_above,
     probability_below,
 )
-from darkmetrics.distributions import MetricDistribution, check_level
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
@@ -385,7 +385,7 @@ def compare_evaluations(
     if after.scope != before.scope:
         finding = f"about the {before.scope}, and {named('after')} is about the {after.scope}"
         raise InputError("before", finding, "", f"Evaluate both with the same {setting('scope')}.")
-    level = after.confidence_level if confidence_level is None else check_level(confidence_level)
+    level = after.confidence_level if confidence_level is None else float(confidence_level)
     common = [name for name in after if name in before.distributions]
     if not common:
         finding = f"it has no metric in common with {named('before')} ({', '.join(after)}; {', '.join(before)})"

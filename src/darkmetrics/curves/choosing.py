@@ -9,7 +9,6 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._text import prints_plainly
 from darkmetrics.curves.sweep import curve_metrics, fill_of, sweep
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.joint import Joint
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.evaluation import Evaluation
@@ -132,10 +131,8 @@ def best_threshold(
 
 def _quantile_level(risk: Any, sign: float) -> float | None:
     """Return the quantile level of a risk; None for the mean."""
-    if isinstance(risk, str) and risk == "mean":
+    if isinstance(risk, str):
         return None
-    if not is_number(risk) or not 0.0 < risk < 1.0:
-        raise InputError("risk", repr(risk), "It must be 'mean' or a number strictly between 0 and 1, such as 0.1.")
     return float(risk) if sign > 0.0 else 1.0 - float(risk)
 
 
@@ -246,8 +243,6 @@ def find_met(
     A metric is at least t with probability p if its quantile of level 1 - p is; if lower is better, it is at most t if
     its quantile of level p is. Errors are about the `argument` that has the targets.
     """
-    if not is_number(probability) or not 0.0 < probability < 1.0:
-        raise InputError("probability", repr(probability), "It must lie strictly between 0 and 1, such as 0.9.")
     if not isinstance(targets, Mapping) or not targets:
         raise InputError(argument, f"expected metrics and their targets, such as {{'recall': 0.6}}, got {targets!r}")
     is_met, reached = np.ones(thresholds.size, dtype=np.bool_), []

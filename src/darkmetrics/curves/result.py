@@ -14,7 +14,6 @@ from darkmetrics.constraints import checked
 from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.curves.choosing import BestThreshold, TargetThreshold, best_threshold, find_met, threshold_for
 from darkmetrics.curves.sweep import curve_metrics, sweep
-from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric
@@ -91,8 +90,6 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     @checked
     def at(self, threshold: float) -> dict[str, dict[str, Any]]:
         """Return every metric at the nearest threshold of the grid; each entry has this `threshold`."""
-        if not is_number(threshold) or np.isnan(threshold):
-            raise InputError("threshold", f"expected a number, got {threshold!r}")
         index = nearest(self.thresholds, float(threshold))
         value = float(self.thresholds[index])
         return {name: {"threshold": value, **band.at(index)} for name, band in self.bands.items()}

@@ -14,7 +14,6 @@ from darkmetrics.curves.result import ThresholdCurves
 from darkmetrics.curves.sweep import curve_metrics, sweep
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, is_whole
-from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.metric import MetricsLike
@@ -100,7 +99,7 @@ def threshold_curves(
     if data.threshold is None:
         finding = f"its decisions were given ({named('y_pred')}), so there is no threshold to move"
         raise InputError("evaluation", finding, "", f"Evaluate with scores and {setting('threshold')} instead.")
-    levels = _check_levels(confidence_levels)
+    levels = tuple(map(float, np.atleast_1d(np.asarray(confidence_levels)).tolist()))
     chosen = curve_metrics(evaluation, DEFAULT_METRICS if metrics is None else metrics)
     grid = _grid(data, thresholds)
     method, swept = sweep(evaluation, chosen, grid, levels_of(levels), method)
@@ -115,20 +114,6 @@ def threshold_curves(
         metrics={metric.name: metric for metric in chosen},
         evaluation=evaluation,
     )
-
-
-def _check_levels(levels: Any) -> tuple[float, ...]:
-    if is_number(levels):
-        levels = [levels]
-    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
-        finding = f"expected a number or several, such as (0.5, 0.9), got {levels!r}"
-        raise InputError("confidence_levels", finding)
-    checked = tuple(check_level(level, "confidence_levels") for level in levels)
-    if not checked:
-        raise InputError("confidence_levels", "none given", "", "Name at least one, such as 0.9.")
-    if len(set(checked)) != len(checked):
-        raise InputError("confidence_levels", f"{levels!r} names one twice")
-    return checked
 
 
 def _select_scores(n_scores: int, n: int) -> IntArray:

@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 from darkmetrics import frames
 from darkmetrics._text import counted, join_words, prints_plainly
-from darkmetrics.data.rules import is_whole
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.constraints import check_value
+from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.metric import Metric
-from darkmetrics.metrics.targets import number_or_nan, targets_from
+from darkmetrics.metrics.targets import targets_from
 from darkmetrics.monitoring.groups import MIN_LABELS, Key, group_text, key_text, plain_value
 from darkmetrics.monitoring.p_values import NO_VERDICT, Judged, Verdict
 from darkmetrics.monitoring.periods import check_window, window_from
@@ -281,17 +281,14 @@ def check_settings(
     if more:
         call = code(f"evaluate_by(..., metrics=[{more[0]!r}])", "metrics")
         raise InputError("targets", f"{more[0]!r} was not evaluated", "", f"Name it in {call}.")
-    rate = number_or_nan(false_discovery_rate)
-    if not 0.0 < rate < 1.0:
-        raise InputError("false_discovery_rate", repr(false_discovery_rate), "It must lie strictly between 0 and 1.")
-    corrections: dict[str, Correction] = {word: word for word in get_args(Correction)}
-    if not isinstance(correction, str) or correction not in corrections:
-        raise unknown_name("correction", "correction", str(correction), corrections)
-    if not is_whole(min_labels) or min_labels < 0:
-        raise InputError("min_labels", repr(min_labels), "It must be a whole number of at least 0.")
+    check_value("false_discovery_rate", false_discovery_rate)
+    check_value("correction", correction)
+    check_value("min_labels", min_labels)
     check_window(since, last_periods)
     earlier = read_known_alerts(known_alerts, names, period)
-    return AlertSettings(numbers, rate, corrections[correction], int(min_labels), since, last_periods, earlier)
+    return AlertSettings(
+        numbers, float(false_discovery_rate), correction, int(min_labels), since, last_periods, earlier
+    )
 
 
 def alerts_of(grouped: "GroupedEvaluation", settings: AlertSettings, arguments: Mapping[str, str]) -> Alerts:

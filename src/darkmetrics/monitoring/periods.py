@@ -10,7 +10,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import number_from
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring.groups import GroupSummary, Key, key_text
 from darkmetrics.wording import named, setting
@@ -114,8 +114,8 @@ def check_window(since: Any, last: Any) -> None:
     if since is not None and not frames.is_container(type(since)) and frames.is_missing(since):
         fix = "Give one as it is written, such as '2026-05', or a date in it."
         raise InputError("since", f"{since!r} is no period", "", fix)
-    if last is not None and (not is_whole(last) or last < 1):
-        raise InputError("last_periods", repr(last), "It must be a whole number of periods, at least 1.")
+    if last is not None:
+        check_value("last_periods", last)
 
 
 def window_from(
