@@ -44,7 +44,7 @@ from darkmetrics.monitoring.groups import describe_key, sort_keys
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
-from darkmetrics.wording import code, setting
+from darkmetrics.wording import Message, code, setting
 
 # Phrase for each kind of warning of a group.
 PHRASES = {

@@ -76,9 +76,10 @@ class GroupTexts(Result):
         notes = [f"In brackets: {level} intervals for {scope}, {model}."]
         warned = sum(bool(group.notes) and not group.too_small for group in result.groups.values())
         if warned and remarks:
+            have, their = ("has", "its") if warned == 1 else ("have", "their")
+            where = code(": groups[key].notes.", "group notes")
             notes.append(
-                f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
-                f"{'its' if warned == 1 else 'their'} labels ({'; '.join(result.remarks)}){code(': groups[key].notes.', 'group notes')}"
+                f"{counted(warned, 'group')} {have} something to say about {their} labels ({'; '.join(result.remarks)}){where}"
             )
         notes += [f"All rows together: {note}" for note in result.total_notes]
         notes += _describe_binning(self._view)
