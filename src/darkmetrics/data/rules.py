@@ -275,17 +275,17 @@ def given_weights(sample_weight: Any) -> FloatArray:
 
 
 def row_strata(strata: Any, rows: int) -> IntArray | None:
-    """The stratum of each row, if it was given."""
+    """Return the number of the stratum of each row, if there are strata."""
     if strata is None:
         return None
-    number = frames.number_column(strata, "strata")
+    number = frames.stratum_column(strata)
     check_length(number, "strata", rows)
     good = frames.are_strata(number)
     if not good.all():
         first = int(np.argmin(good))
         raise InputError(
-            f"strata: {_shown(number[first])} at row {first}. Strata are whole numbers below 2**52 in size; every row "
-            "needs one."
+            f"strata: {_shown(number[first])} at row {first}. Strata are text, or whole numbers below 2**52 in size; "
+            "every row needs one."
         )
     return number.astype(np.int64)
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
@@ -53,7 +54,7 @@ class ByLabel(Mechanism):
         it is as likely as not that this is larger, in either direction.
     n_draws : int
         How many cases stand for the posterior.
-    strata : array-like of int or str, optional
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. Curve, missing rate and its
         difference between the classes have a level in each of at most 30 segments, shrunk toward a common one.
 
@@ -140,8 +141,9 @@ def check_strata(fit_data: FitData) -> None:
         without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (gone > 0.0))
         if without.size:
             first = int(without[0])
+            name = frames.stratum_name(int(table.strata[first]))
             raise InputError(
-                f"strata: stratum {int(table.strata[first])} has {int(gone[first]):,} missing rows and no {word} label "
+                f"strata: stratum {name} has {int(gone[first]):,} missing rows and no {word} label "
                 "(ByLabel), so that by label nothing tells how many of them are. Join it with a neighbour, give "
                 "missingness=dm.missing.Reference(labels, scores), or leave strata out."
             )
