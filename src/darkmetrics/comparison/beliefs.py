@@ -1,6 +1,6 @@
 """What is believed about the missing labels that models share: nodes of a label model on their joint score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -118,7 +118,10 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
-        learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
+        name = rows.names[model]
+        is_counted = isinstance(reference, SharedRows)
+        own = reference.of(reference.index(name, "reference")).data.labeled() if is_counted else None
+        learner = replace(learner, reference=(reference[0], reference[1][name]) if own is None else own)
     found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
     if posterior.bucket is not None:
@@ -157,8 +160,10 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
     return float(line[order[min(at, line.size - 1)]])
 
 
-def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
-    """Scores (models x rows), positives and negatives of fully labeled rows."""
+def _reference(rows: SharedRows, reference: Any) -> Sequence[FloatArray]:
+    """Return scores (models x rows), positives and negatives of fully labeled rows."""
+    if isinstance(reference, SharedRows):
+        return reference.labeled
     if not isinstance(reference, (tuple, list)) or len(reference) != 2:
         raise InputError(
             "reference: expected a pair (labels, scores), with scores by the name of each model, got a "

@@ -23,10 +23,8 @@ from darkmetrics.data.rules import (
     row_weights,
 )
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.storing import made_of
-
-# Fully labeled rows: labels, and the scores of every model by its name.
-ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -88,6 +86,12 @@ class SharedRows:
     high: FloatArray | None = None
 
     __getstate__ = made_of
+
+    @property
+    def labeled(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores (models x cells), positives and negatives of the cells that have labels."""
+        kept = np.flatnonzero(self.positives + self.negatives)
+        return self.score[:, kept], self.positives[kept].astype(np.float64), self.negatives[kept].astype(np.float64)
 
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
@@ -261,8 +265,13 @@ def shared_rows(
 
 
 def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict[str, Any]:
-    """Scores by the name of their model, or a table with a column for each: two models at least, unless said."""
+    """Return scores by the name of their model, from a mapping, a table with a column for each, or a list of arrays.
+
+    Models without names are called "model_1", "model_2" and so on.
+    """
     scores = frames.columns_of(scores, argument)
+    if isinstance(scores, (list, tuple)) and scores and all(map(_is_column, scores)):
+        scores = {f"model_{i}": column for i, column in enumerate(scores, 1)}
     if not isinstance(scores, Mapping):
         raise InputError(
             f"{argument}: expected a mapping from the name of each model to its scores, such as "
@@ -275,6 +284,10 @@ def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict
         found = f"one model, {next(iter(scores))!r}" if scores else "no model"
         raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
     return dict(scores)
+
+
+def _is_column(values: Any) -> bool:
+    return frames.is_container(type(values)) and not isinstance(values, str)
 
 
 def thresholds_from(threshold: Any, names: tuple[str, ...]) -> tuple[float, ...]:
@@ -349,3 +362,43 @@ def named_columns(scores: Any) -> dict[str, str]:
         if not isinstance(column, str):
             raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
     return named
+
+
+# Fully labeled rows: labels and the scores of every model by its name, or such rows counted.
+ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]] | SharedRows
+
+
+def reference_rows(reference: Any, scores: Any, **settings: Any) -> ReferenceRows | None:
+    """Return the reference rows of a mechanism, counted if they are in a table; `scores` are those compared.
+
+    A reference table has the columns of `scores`, unless its own are passed.
+    """
+    if not isinstance(reference, Reference):
+        rows: ReferenceRows | None = reference
+        return rows
+    own = reference.y_score
+    if isinstance(own, str):
+        raise InputError(
+            f"reference: one column of scores, {own!r}. A comparison needs those of every model: "
+            f"dm.missing.Reference({reference.y_true!r}, {named_columns(scores)!r}, data=...)."
+        )
+    if own is None and not _are_columns(scores):
+        raise InputError(
+            "reference: no columns of scores. Write "
+            f"dm.missing.Reference({reference.y_true!r}, {{model: column}}, data=...), with every model."
+        )
+    names = tuple(named_columns(scores)) if _are_columns(scores) else tuple(named_scores(scores))
+    columns = named_columns(scores if own is None else own)
+    lacking = next((name for name in names if name not in columns), None)
+    if lacking is not None:
+        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
+    columns = {name: columns[name] for name in names}
+    try:
+        return shared_cells(reference.data, label=reference.y_true, scores=columns, weight=None, **settings)
+    except InputError as error:
+        raise InputError.about("reference", str(error)) from None
+
+
+def _are_columns(scores: Any) -> bool:
+    values = scores.values() if isinstance(scores, Mapping) else scores if isinstance(scores, (list, tuple)) else [None]
+    return all(isinstance(value, str) for value in values)
