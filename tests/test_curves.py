@@ -355,7 +355,9 @@ def test_a_table_shows_about_ten_thresholds():
     result = dm.evaluate(
         np.where(rng.random(500) < 0.2, np.nan, score > 0.5), score, missingness=dm.missing.Fixed(score)
     )
-    assert len(str(dm.threshold_curves(result, method="gaussian")).splitlines()) == 10 + 5
+    _, *tables, _ = str(dm.threshold_curves(result, method="gaussian")).split("\n\n")
+    assert [len(table.splitlines()) for table in tables] == [1 + 10] * 2
+    assert max(len(line) for table in tables for line in table.splitlines()) <= 80
 
 
 def large_evaluation(n, *, weighted=False, **settings):

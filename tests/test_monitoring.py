@@ -18,7 +18,8 @@ import darkmetrics as dm
 import oracle
 from alerting import alerts_by
 from darkmetrics.exceptions import MethodError
-from darkmetrics.monitoring import Alert, evaluate_by, groups
+from darkmetrics.monitoring import Alert, evaluate_by, tasks
+from darkmetrics.monitoring import result as result_module
 from darkmetrics.monitoring.wording import records_of
 from darkmetrics.processes import generators_from, run_each
 from darkmetrics.question import Question
@@ -185,8 +186,8 @@ def test_groups_are_evaluated_once_while_their_evaluations_fit_into_memory(monke
 
 
 def test_groups_that_do_not_fit_into_memory_are_evaluated_again_with_the_same_numbers(monkeypatch):
-    monkeypatch.setattr(groups, "_MAX_KEPT", 0)
-    monkeypatch.setattr(groups, "_MAX_KEPT_AGAIN", 0)
+    monkeypatch.setattr(tasks, "_MAX_KEPT", 0)
+    monkeypatch.setattr(result_module, "_MAX_KEPT_AGAIN", 0)
     result = quietly(rows(400, shop=np.arange(400) % 4), "shop", metrics="accuracy", missingness=dm.missing.Fixed(0.5))
     assert not result.evaluations
     assert result[2]["accuracy"].mean() == result.groups[(2,)].metrics["accuracy"].mean
@@ -242,7 +243,7 @@ def test_late_labels_are_noted_once():
 def test_the_total_and_missing_values_are_not_mistaken_for_groups():
     table = rows()
     table["country"] = table["country"].replace({"DE": "all", "FR": "(missing)", "IT": None})
-    names = [row[0] for row in by(table, metrics="accuracy", missingness=dm.missing.Fixed(0.5))._table()[1]]
+    names = [row[1] for row in by(table, metrics="accuracy", missingness=dm.missing.Fixed(0.5))._table()[1]]
     assert names == ["(all rows)", "'(missing)'", "all", "(missing)"]
 
 
@@ -560,7 +561,7 @@ def test_alerts_are_those_of_the_procedure_by_hand(correction):
     for case, q in q_values.items():
         assert result.q_values[case] == pytest.approx(q, rel=1e-9, abs=1e-12)
         key, name = case
-        assert result.chance_missed[key][name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
+        assert result.probability_missed[key][name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
     alerts = {(alert.key, alert.metric) for alert in result}
     assert alerts == {case for case, q in q_values.items() if q <= 0.05}
     assert 0 < len(alerts) < len(q_values)
@@ -580,7 +581,7 @@ def test_alerts_print_well():
     assert "12 of 12 groups miss recall >= 0.9 (false-discovery rate 5%): " in str(result)
     assert "; and 7 more." in str(result)
     easy = quietly(table, "shop", targets={"recall": 0.1}, **settings)
-    chances = {key: missed["recall"] for key, missed in easy.chance_missed.items()}
+    chances = {key: missed["recall"] for key, missed in easy.probability_missed.items()}
     (nearest,) = max(chances, key=lambda key: chances[key])
     assert f"No alert for recall >= 0.1 in 12 groups (false-discovery rate 5%). Most likely to miss: {nearest} (" in (
         str(easy)
@@ -592,13 +593,13 @@ def test_a_metric_that_is_undefined_misses_no_target():
     table.loc[table["country"] == "DE", "p"] *= 0.4  # no positive decision
     with pytest.warns(dm.UndefinedMetricWarning, match=r"In 1 of 3 groups a metric may be undefined \(0/0\)"):
         result = by(table, metrics="precision", missingness=dm.missing.Fixed(0.5), targets={"precision": 0.2})
-    assert np.isnan(result.chance_missed["DE",]["precision"])
+    assert np.isnan(result.probability_missed["DE",]["precision"])
     assert not result
     # Unless the user says what it counts as.
     result = by(
         table, metrics="precision", missingness=dm.missing.Fixed(0.5), targets={"precision": 0.2}, zero_division=0
     )
-    assert result.chance_missed["DE",]["precision"] == 1.0
+    assert result.probability_missed["DE",]["precision"] == 1.0
     assert [alert.key for alert in result] == [("DE",)]
 
 
@@ -607,7 +608,7 @@ def test_the_part_of_a_law_that_is_undefined_misses_no_target():
     labels, scores = [0.0, 0.0, np.nan, np.nan, np.nan], [0.1, 0.2, 0.7, 0.8, 0.9]
     table = pd.DataFrame({"country": "DE", "fraud": labels, "p": scores})
     settings: dict[str, Any] = {"metrics": "recall", "targets": {"recall": 0.5}, "missingness": dm.missing.Fixed(0.5)}
-    below = {z: quietly(table, zero_division=z, **settings).chance_missed["DE",]["recall"] for z in ("warn", 0, 1)}
+    below = {z: quietly(table, zero_division=z, **settings).probability_missed["DE",]["recall"] for z in ("warn", 0, 1)}
     assert below == pytest.approx({"warn": 0.0, 0: 0.125, 1: 0.0}, abs=1e-12)
 
 
@@ -616,7 +617,7 @@ def test_monte_carlo_draws_never_make_a_p_value_of_zero():
     settings: dict[str, Any] = {"method": dm.methods.MonteCarlo(50), "rng": 0, "missingness": dm.missing.Fixed(0.5)}
     best = by(table, metrics="recall", **settings).groups["DE",].metrics["recall"].highest_possible
     result = by(table, metrics="recall", targets={"recall": best}, **settings)
-    assert result.chance_missed["DE",]["recall"] == pytest.approx(1.0)
+    assert result.probability_missed["DE",]["recall"] == pytest.approx(1.0)
     # Three groups with the smallest p-value there is, but for the last bits: each could meet its target yet.
     assert list(result.q_values.values()) == pytest.approx([1 / 51] * 3, rel=1e-12)
     assert not any(alert.certain for alert in result)
@@ -669,7 +670,7 @@ def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
     frame: Any = odd.grouped.to_frame(backend)
     columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
     assert columns[:2] == ["country", "metric"]
-    judged = ["target", "chance_missed", "q_value", "alert", "new"]
+    judged = ["target", "probability_missed", "q_value", "alert", "new"]
     assert columns[-2:] == ["too_small", "warnings"]
     assert list(records_of(odd)[0]) == [*columns[:-2], *judged, *columns[-2:]]
     assert len(frame) == 7 * len(BOUNDED)
@@ -695,7 +696,7 @@ def test_to_dict_has_everything_that_json_can_have(odd):
     assert plain["schema"] == "darkmetrics.groups/1"
     assert plain["total"] == json.loads(json.dumps(odd.grouped.total.to_dict()))
     none = next(group for group in plain["groups"] if group["key"] == ["no label"])
-    assert none["chance_missed"] == {"recall": None}
+    assert none["probability_missed"] == {"recall": None}
     assert none["metrics"]["recall"]["lowest_possible"] == 0.0
     assert plain["alerts"][0]["key"] == list(odd[0].key)
     assert odd.grouped.to_dict().items() >= {"schema": plain["schema"], "names": ["country"]}.items()
@@ -786,17 +787,23 @@ def test_bad_arguments_of_alerts_are_told(odd, settings, message):
         odd.grouped.alerts(**{"targets": {"recall": 0.5}} | settings)
 
 
-@pytest.mark.parametrize(("n_jobs", "method"), [(1, "auto"), (1, "monte_carlo"), (2, "auto")])
-def test_evaluations_that_are_not_kept_give_the_same_alerts(monkeypatch, n_jobs, method):
+@pytest.mark.parametrize(
+    ("n_jobs", "method", "n_numbers"),
+    [(1, "auto", 0), (1, "monte_carlo", 0), (2, "auto", 0), (1, "auto", 2**20), (1, "monte_carlo", 3 * 20_500)],
+)
+def test_alerts_are_equal_if_evaluations_or_distributions_are_not_kept(monkeypatch, n_jobs, method, n_numbers):
     targets = {"recall": 0.74, "roc_auc": 0.85}
     settings: dict[str, Any] = {"metrics": ["precision", "recall", "roc_auc"], "missingness": "by_score", "rng": 2}
     kept = quietly(rows(400), method=method, **settings)
-    monkeypatch.setattr("darkmetrics.monitoring.groups._MAX_KEPT", 0)
+    monkeypatch.setattr(tasks, "_MAX_KEPT", 0)
+    monkeypatch.setattr("darkmetrics.monitoring.p_values._MAX_KEPT", n_numbers)
     again = dataclasses.replace(quietly(rows(400), method=method, **settings), n_jobs=n_jobs)
     assert (len(kept.evaluations), len(again.evaluations)) == (3, 0)
+    if n_numbers == 2**20:  # all distributions fit, so nothing is evaluated again
+        monkeypatch.setattr(Question, "answer", None)
     found = kept.alerts(targets)
     assert again.alerts(targets).to_dict() == found.to_dict()
-    assert any(0.0 < missed["recall"] < 1.0 for missed in found.chance_missed.values())
+    assert any(0.0 < missed["recall"] < 1.0 for missed in found.probability_missed.values())
     # A control: another target is told apart.
     assert kept.alerts(targets | {"recall": 0.75}).to_dict() != found.to_dict()
 
@@ -809,7 +816,7 @@ def test_the_mark_of_alerts_is_the_first_column():
     header, body = first._table()
     assert header == ["", "country", "rows", "missing", "recall", "P(recall < 0.99)"]
     assert [row[:2] for row in body] == [["", "all"], ["alert", "DE"], ["alert", "FR"], ["too small", "IT"]]
-    assert grouped._table()[1][3][-1] == "too small"
+    assert [row[0] for row in grouped._table()[1]] == ["", "", "", "too small"]
     easy = grouped.alerts(target, known_alerts=first)
     assert [row[0] for row in easy._table()[1]] == ["", "", "", "too small"]
     later = grouped.alerts({"recall": 0.99}, known_alerts=easy.to_dict() | {"alerts": [first[0].to_dict()]})

@@ -125,7 +125,7 @@ def test_the_forest_draws_brute_force_with_the_likeliest_miss_first(table):
     assert interval == pytest.approx(
         np.array([[quantile(distribution, 0.05), quantile(distribution, 0.95)] for distribution in expected])
     )
-    bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
+    bounds = np.array(signed(ax, "bounds").get_segments())[:, :, 0]
     assert bounds == pytest.approx(np.array([[distribution.low, distribution.high] for distribution in expected]))
     dots = np.concatenate([line.get_xdata() for line in signed_lines(ax, "mean")])
     assert sorted(dots) == pytest.approx(sorted(distribution.mean() for distribution in expected))
@@ -380,7 +380,7 @@ def test_a_plot_is_readable_at_400_pixels_and_in_grey(plot, by_country, by_month
     check_readable(ax)
     drawn = [label for label in labels_of(ax) if not label.startswith(("booked", "for these rows"))]
     assert len(set(signs(ax))) == len(drawn)
-    palette = {to_hex(colour) for colour in style.COLOURS}
+    palette = {to_hex(colour) for colour in style.COLORS}
     for line in ax.lines:
         colour = to_hex(line.get_color())
         assert colour in palette or len({colour[i : i + 2] for i in (1, 3, 5)}) == 1  # or a grey

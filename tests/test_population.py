@@ -354,7 +354,7 @@ def test_scope_is_said_everywhere():
     there = result.population
     assert "Intervals are for these 100 rows, not for the population they came from." in str(result)
     assert "Intervals are for the population that these 100 rows came from, not for the rows." in str(there)
-    assert "worst to best" not in str(there)
+    assert "bounds" not in str(there)
     assert "population" in repr(there)
     assert "population that these 100 rows" in there._repr_html_()
     assert (result.to_dict()["scope"], there.to_dict()["scope"]) == ("rows", "population")
@@ -440,7 +440,7 @@ def test_tables_and_groups_have_scopes():
     assert frame.intervals == arrays.intervals
     narrow = dm.evaluate_by(data=table, by="shop", **asked)
     wide = dm.evaluate_by(data=table, by="shop", scope="population", **asked)
-    missed = wide.alerts({"recall": 0.75}).chance_missed
+    missed = wide.alerts({"recall": 0.75}).probability_missed
     assert "for the population that each group comes from" in str(wide)
     assert "for the rows of each group" in str(narrow)
     assert (wide.to_dict()["scope"], wide.total.scope, wide["a"].scope) == ("population",) * 3

@@ -226,12 +226,12 @@ def test_tipping_point_in_words():
         result.tipping_point("recall", np.nan)
 
 
-def test_table_json_and_frame_have_the_column():
+def test_text_json_and_frame_have_the_intervals():
     label, score = many_rows()
     result = dm.evaluate(label, score, missingness="random", metrics="recall")
     low, high = result.sensitivity()["recall"]
-    assert f"{low:.3f} to {high:.3f}" in str(result)
-    assert "if odds 3x off" in str(result)
+    assert f"{low:.3f} to {high:.3f}" in str(result.sensitivity())
+    assert "sensitivity (odds x3)" in str(result.sensitivity())
     assert result.to_dict()["metrics"]["recall"]["sensitivity"] == {"odds": 3.0, "low": low, "high": high}
     frame = result.to_frame("polars")
     assert frame.select("sensitivity_low", "sensitivity_high").row(0) == (low, high)

@@ -86,8 +86,11 @@ def test_cells_are_the_rows_counted_by_stratum(weighted, given):
 # ------------------------------------------------------------------------------------------------- metrics ignore them
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("model", ["given", "half", "random", "by_label", "unknown"])
+@pytest.mark.parametrize(
+    ("model", "seed"),
+    [(model, seed) for model in ("given", "unknown") for seed in range(6)]
+    + [(model, seed) for model in ("half", "random", "by_label") for seed in (1, 2, 4)],
+)
 def test_strata_change_the_law_of_no_metric(seed, model):
     kind = {"weighted": bool(seed % 2), "given": seed % 3 == 2, "chances": model == "given"}
     arguments = rows(seed, n=24 if seed < 3 else 150, **kind)
@@ -259,7 +262,7 @@ def test_strata_stay_with_thresholds_and_parts_of_a_set():
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ([1, 0.5], r"^strata: 0\.5 at row 1\. Strata are text, or whole numbers below 2\*\*52 in size; every row"),
+        ([1, 0.5], r"^strata: 0\.5 at row 1\. Every row needs a stratum: text, or a whole number"),
         ([None, 1], r"^strata: NaN at row 0\."),
         ([1, 2**52], r"^strata: 4503599627370496 at row 1\."),
         ([1, np.inf], r"^strata: inf at row 1\."),
@@ -448,7 +451,7 @@ def test_a_stratum_of_text_is_called_by_its_name_in_errors():
 
 @pytest.mark.parametrize("gap", [None, float("nan")])
 def test_every_row_needs_a_stratum_of_text(gap):
-    with pytest.raises(InputError, match=r"strata: NaN at row 1\. Strata are text, or whole numbers"):
+    with pytest.raises(InputError, match=r"strata: NaN at row 1\. Every row needs a stratum: text, or a whole"):
         EvaluationSet([1, 0], [0.9, 0.2], missingness=dm.missing.ByScore(strata=["a", gap]))
     table = pl.DataFrame({"y": [1, 0], "p": [0.9, 0.2], "region": ["a", None]})
     with pytest.raises(InputError, match=r"strata column 'region': 1 of 2 values is missing \(null or NaN\)"):

@@ -244,10 +244,10 @@ def test_shifted_log_odds_neither_overflow_nor_move_certain_labels(shift):
 
 
 def test_split_columns_shift_cells_of_one_kind():
-    posterior = Posterior(np.ones(1), np.array([[0.2, 0.6]]), bucket=np.array([0, 0, 1, 1]))
+    posterior = Posterior(np.ones(1), np.array([[0.2, 0.6]]), column=np.array([0, 0, 1, 1]))
     kind = np.array([0, 1, 1, 1])
     split, of_column = posterior.split_columns(kind)
     np.testing.assert_array_equal(split.on_all_cells.probability, posterior.on_all_cells.probability)
-    np.testing.assert_array_equal(of_column[split.bucket], kind)
+    np.testing.assert_array_equal(of_column[split.column], kind)
     shifted = split.shift_log_odds(np.where(of_column == 1, 0.5, 0.0)).on_all_cells.probability[0]
     np.testing.assert_allclose(shifted, expit(logit([0.2, 0.2, 0.6, 0.6]) + 0.5 * kind))

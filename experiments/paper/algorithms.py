@@ -57,7 +57,8 @@ def ours(name: str) -> Algorithm:
     """Return ours, with the rows kept for calibration as reference rows."""
 
     def run(config: Config, problem: Problem) -> Laws:
-        return _evaluated(config, problem, missingness=MECHANISMS[name](reference=problem.fold.calibration))
+        reference = dm.missing.Reference(*problem.fold.calibration)
+        return _evaluated(config, problem, missingness=MECHANISMS[name](reference=reference))
 
     return run
 

@@ -13,16 +13,10 @@ from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
 from darkmetrics.result import Result
-from darkmetrics.tables import finite, number_text
+from darkmetrics.tables import finite, interval_text, number_text
 
-# Parts of a record that are numbers, as the table calls them.
-_COLUMNS = {
-    "lowest_possible": "lowest possible",
-    "highest_possible": "highest possible",
-    "oracle_pessimistic": "oracle pessimistic",
-    "oracle_optimistic": "oracle optimistic",
-    "labeled_only": "labeled only",
-}
+# Fields that are numbers.
+_NUMBERS = ("lowest_possible", "highest_possible", "oracle_pessimistic", "oracle_optimistic", "labeled_only")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +65,7 @@ class MetricBounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        numbers = {name: finite(getattr(self, name)) for name in _COLUMNS}
+        numbers = {name: finite(getattr(self, name)) for name in _NUMBERS}
         return {"better": self.better, **numbers, "bounds_sharp": self.bounds_sharp}
 
 
@@ -104,22 +98,26 @@ class Bounds(Result, Mapping[str, MetricBounds]):
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        parts = ("better", *_COLUMNS, "bounds_sharp")
+        parts = ("better", *_NUMBERS, "bounds_sharp")
         return [{"metric": name, **{p: getattr(one, p) for p in parts}} for name, one in self.bounds.items()]
 
     def _words(self) -> list[str]:
         return str(self.data).splitlines()
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the table as text, one row per metric."""
-        return ["", *_COLUMNS.values()], [
-            [name, *(_cell(one, part) for part in _COLUMNS)] for name, one in self.bounds.items()
-        ]
+        """Return header and rows of the table as text, one row per metric."""
+        rows = []
+        for name, bounds in self.bounds.items():
+            lowest, highest, pessimistic, optimistic, labeled_only = (getattr(bounds, number) for number in _NUMBERS)
+            limits = interval_text((lowest, highest), 3)
+            oracle = interval_text((min(pessimistic, optimistic), max(pessimistic, optimistic)), 3)
+            rows.append([name, limits if bounds.bounds_sharp else f"({limits})", oracle, number_text(labeled_only, 3)])
+        return ["", "bounds", "oracle bounds", "labeled only"], rows
 
     def _notes(self) -> list[str]:
         """What stands below the table."""
         sharp = all(one.bounds_sharp for one in self.bounds.values())
-        return [] if sharp else ["Bounds in brackets hold, but perhaps no labeling attains them."]
+        return [] if sharp else ["Bounds in brackets are valid, but perhaps no label assignment attains them."]
 
     def __repr__(self) -> str:
         return (
@@ -168,9 +166,9 @@ def bounds(
     8 rows: 6 labeled (3 positive, 3 negative), 2 missing (25.0%)
     4 positive decisions (1 of them missing their label), 4 negative (1)
     <BLANKLINE>
-              lowest possible   highest possible   oracle pessimistic   oracle optimistic   labeled only
-    recall              0.500              0.750                0.500               0.750           0.667
-    roc_auc             0.625              0.875                0.625               0.875           0.778
+                      bounds    oracle bounds   labeled only
+    recall    0.500 to 0.750   0.500 to 0.750          0.667
+    roc_auc   0.625 to 0.875   0.625 to 0.875          0.778
     >>> result["recall"].worst, result["recall"].best
     (0.5, 0.75)
     """
@@ -179,8 +177,3 @@ def bounds(
     rows = evaluation_set_from(**{name: value for name, value in given.items() if name != "metrics"})
     warn_of_default_threshold([rows], chosen)
     return Bounds(rows, {metric.name: MetricBounds.of(metric, rows) for metric in chosen})
-
-
-def _cell(one: MetricBounds, part: str) -> str:
-    text = number_text(getattr(one, part), 3)
-    return text if one.bounds_sharp or not part.endswith("possible") else f"({text})"

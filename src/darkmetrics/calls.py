@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from darkmetrics import frames
 from darkmetrics.call_as_code import as_code
+from darkmetrics.constraints import argument_checker
 from darkmetrics.exceptions import UnknownArgumentError, UnknownNameError, level_of_caller
 from darkmetrics.foreign_words import (
     ASKED_OF_RESULT,
@@ -57,12 +58,13 @@ def suggest_call(
     """
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-        signature = _Signature.of(function, name)
+        signature, check = _Signature.of(function, name), argument_checker(function)
 
         @functools.wraps(function)
         def called(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
             call = _Call(signature, args[signature.is_method :], kwargs)
             if call.fits():
+                check(args, kwargs)
                 return function(*args, **kwargs)
             make: Callable[..., _Result] = function
             return make(*args[: signature.is_method], **call.translate_or_refuse(elsewhere))
@@ -170,8 +172,8 @@ class _Translation:
         self.fields: dict[str, str] = {}
         # Code around the call, of questions that are asked of its result.
         self.around = "{call}"
-        # The first word that is not ours, and the sentence that answers it.
-        self.word, self.answer = "", ""
+        # The first word that is not ours, what is wrong with it, and the sentences that answer it.
+        self.word, self.finding, self.answer = "", "", ""
         # What each foreign word was read as.
         self.readings: list[str] = []
         # The columns of a table that was passed in the place of labels.
@@ -179,10 +181,10 @@ class _Translation:
         # Whether there is a call at all, and whether it needs no guess.
         self.exists, self.is_certain = True, True
 
-    def explain(self, word: str, answer: str) -> None:
-        """Keep the answer to the first word."""
+    def explain(self, word: str, finding: str, answer: str = "") -> None:
+        """Keep what is wrong with the first word that is not ours, and the answer."""
         if not self.word:
-            self.word, self.answer = word, answer
+            self.word, self.finding, self.answer = word, finding, answer
 
     def add(self, parameter: str, value: Any, code: str) -> None:
         """Add an argument by our name."""
@@ -221,7 +223,7 @@ class _Call(NamedTuple):
             self._translate_word(translation, word, value, variables, elsewhere)
         self._guess_columns(translation)
         if "y_score" in signature.positional and "y_score" not in translation.values and "y_pred" in translation.code:
-            translation.explain("y_score", "missing. Where there are no scores, pass the predictions in their place.")
+            translation.explain("y_score", "missing", "Where there are no scores, pass the predictions in their place.")
             translation.is_certain = False
             translation.code["y_score"] = translation.code.pop("y_pred")
         code = self._call_code(translation) if translation.exists else None
@@ -230,7 +232,8 @@ class _Call(NamedTuple):
             read = ", ".join(translation.readings)
             warnings.warn(f"{signature.name}: {read}.{written}", UserWarning, stacklevel=level_of_caller())
             return translation.values
-        raise UnknownArgumentError.about(translation.word or signature.name, f"{translation.answer}{written}")
+        word = translation.word or signature.name
+        raise UnknownArgumentError(word, translation.finding, translation.answer, written.strip())
 
     # Arguments by position --------------------------------------------------------------------------------------------
 
@@ -242,7 +245,7 @@ class _Call(NamedTuple):
         if not signature.takes_rows:
             if len(args) > len(positional):
                 translation.is_certain, translation.exists = False, positional[0] == "evaluation"
-                translation.explain(name, f"{len(args)} values without a name, where {takes}.")
+                translation.explain(name, f"{len(args)} values without a name, where {takes}")
                 rows = ", ".join(_code(f"y_{i}", value, variables) for i, value in enumerate(args))
                 translation.around = f"dm.{name}(dm.evaluate({rows}))"
                 return
@@ -261,12 +264,12 @@ class _Call(NamedTuple):
         elif (
             args and isinstance(args[0], str) and has_column_names
         ):  # with the columns by name a text is that of a file
-            translation.explain("y_true", "passed twice.")
+            translation.explain("y_true", "passed twice")
             translation.is_certain = False
             translation.add("data", args[0], _code("df", args[0], variables))
             args = args[1:]
         elif len(args) > len(positional) and _is_table(args[-1]) and "data" in signature.parameters:
-            translation.explain(name, f"{len(args)} values without a name, where {takes}. The table is data=.")
+            translation.explain(name, f"{len(args)} values without a name, where {takes}", "The table is data=.")
             translation.readings.append("the last value was read as data=")
             translation.add("data", args[-1], _code("df", args[-1], variables))
             args = args[:-1]
@@ -274,7 +277,7 @@ class _Call(NamedTuple):
             translation.is_certain = False
             several = ["compare", "evaluate"]
             answer = "Compare models by name." if name in several else ""
-            translation.explain(name, f"{len(args)} values without a name, where {takes}. {answer}".rstrip())
+            translation.explain(name, f"{len(args)} values without a name, where {takes}", answer)
             translation.exists = name in several
             models = (f'"model_{i}": {_code(f"s{i}", value, variables)}' for i, value in enumerate(args[1:], 1))
             translation.around = f"dm.compare({_code('y_true', args[0], variables)}, {{{', '.join(models)}}})"
@@ -283,7 +286,7 @@ class _Call(NamedTuple):
         scores = translation.values.get("y_score", self.kwargs.get("y_score"))
         if signature.takes_one_model and _is_several(scores):
             translation.is_certain = False
-            translation.explain("y_score", "scores of several models. compare takes them.")
+            translation.explain("y_score", "scores of several models", "compare takes them.")
 
     def _add_in_order(self, translation: _Translation, args: Sequence[Any], variables: Mapping[int, str]) -> None:
         for parameter, value in zip(self.signature.positional, args, strict=False):
@@ -292,7 +295,7 @@ class _Call(NamedTuple):
     def _translate_table(self, translation: _Translation, table: Any, variables: Mapping[int, str]) -> None:
         columns = [str(name) for name in frames.lazy_frame(table).collect_schema().names()]
         shown = ", ".join(map(repr, columns[:12]))
-        translation.explain("y_true", f"a table. Pass it as data= and name its columns, which are {shown}.")
+        translation.explain("y_true", "a table", f"Pass it as data= and name its columns, which are {shown}.")
         translation.is_certain = False
         translation.add("data", table, _code("df", table, variables))
         translation.columns = columns
@@ -311,7 +314,7 @@ class _Call(NamedTuple):
 
     def _translate_model(self, translation: _Translation, args: list[Any], variables: Mapping[int, str]) -> None:
         """Add labels and scores of a call such as evaluate(model, X, y)."""
-        translation.explain("y_true", "a model. Pass labels, and the scores that the model gives.")
+        translation.explain("y_true", "a model", "Pass labels, and the scores that the model gives.")
         translation.is_certain = False
         model, features = _code("model", args[0], variables), _code("X", args[1], variables) if args[1:] else "X"
         translation.add("y_true", None, _code("y", args[2], variables) if args[2:] else "y")
@@ -327,31 +330,31 @@ class _Call(NamedTuple):
         name, names = signature.name, signature.parameters
         if word == "y_true" and _is_table(value) and "data" in names:
             return  # has been added as data
-        refused = f"no argument of {name}."
+        refused = f"no argument of {name}"
         if signature.takes_rows and (word == "groups" or (word == "clusters" and "clusters" not in names)):
             takes_clusters = "clusters" in names
             text = _CLUSTERS_OR_SEGMENTS if takes_clusters else f"{_ALONE} Segments are evaluate_by(..., by={{0}})."
-            translation.explain(word, f"{refused} {(text if word == 'groups' else _ALONE).format(code)}")
+            translation.explain(word, refused, (text if word == "groups" else _ALONE).format(code))
             translation.exists = False
             return
         if (name, word) in ASKED_OF_RESULT:
-            translation.explain(word, f"{refused} It is asked of the result.")
+            translation.explain(word, refused, "It is asked of the result.")
             translation.around = ASKED_OF_RESULT[name, word].replace("{value}", code)
             translation.is_certain = False
             return
         meanings = signature.meanings(word)
         parameter = next((name for name in meanings if name not in translation.values), None)
         if parameter is None and word in NOT_NEEDED and signature.takes_rows:
-            translation.explain(word, f"{refused} {NOT_NEEDED[word]}.")
+            translation.explain(word, refused, f"{NOT_NEEDED[word]}.")
             translation.is_certain = False
         elif word in RESAMPLES and "method" in names:
-            translation.explain(word, f"{refused} Draws are a setting of the method.")
+            translation.explain(word, refused, "Draws are a setting of the method.")
             translation.add("method", value, f"dm.methods.MonteCarlo(n_resamples={code})")
             translation.is_certain = False
         elif word == "alpha" and (level := next((n for n in names if n.startswith("confidence_level")), None)):
             self._translate_alpha(translation, level, value, code)
         elif parameter is None and meanings and meanings[0] != "missingness":
-            translation.explain(word, f"{refused} Did you mean {meanings[0]!r}? It is passed, too.")
+            translation.explain(word, refused, f"Did you mean {meanings[0]!r}? It is passed, too.")
             translation.exists = False
         elif parameter is None and not meanings:
             self._explain_unknown(translation, word, value, code, elsewhere)
@@ -361,7 +364,9 @@ class _Call(NamedTuple):
     def _translate_alpha(self, translation: _Translation, level: str, alpha: Any, code: str) -> None:
         is_number = isinstance(alpha, float) and 0.0 < alpha < 1.0
         level_code = f"{1.0 - alpha:.12g}" if is_number else "1 - alpha"
-        translation.explain("alpha", f"no argument of {self.signature.name}. alpha={code} means {level}={level_code}.")
+        translation.explain(
+            "alpha", f"no argument of {self.signature.name}", f"alpha={code} means {level}={level_code}."
+        )
         translation.readings.append(f"alpha={code} was read as {level}={level_code}")
         translation.is_certain &= is_number
         translation.add(level, float(level_code) if is_number else None, level_code)
@@ -374,7 +379,7 @@ class _Call(NamedTuple):
         if word == parameter:
             translation.add(parameter, value, code)
             if parameter in _OF_EVALUATE_BY and name == "evaluate":
-                translation.explain(word, f"no argument of {name}. evaluate_by evaluates groups of rows.")
+                translation.explain(word, f"no argument of {name}", "evaluate_by evaluates groups of rows.")
                 translation.is_certain = False
             return
         if parameter == "period" and isinstance(value, str) and value in PERIOD_WORDS:
@@ -388,18 +393,18 @@ class _Call(NamedTuple):
         else:
             translation.add(parameter, value, code)
         if parameter in _OF_EVALUATE_BY and name == "evaluate":
-            translation.explain(word, f"no argument of {name}. evaluate_by evaluates groups of rows.")
+            translation.explain(word, f"no argument of {name}", "evaluate_by evaluates groups of rows.")
             translation.is_certain = False
         else:
             translation.readings.append(f"{word}= was read as {parameter}=")
-            translation.explain(word, f"no argument of {name}. Did you mean {parameter!r}?")
+            translation.explain(word, f"no argument of {name}", f"Did you mean {parameter!r}?")
 
     def _explain_unknown(self, translation: _Translation, word: str, value: Any, code: str, elsewhere: str) -> None:
         """Explain a word that has no meaning here, or nearly that of a parameter."""
         name, near = self.signature.name, self.signature.nearest(word)
         translation.is_certain = False
         if near is not None:
-            translation.explain(word, f"no argument of {name}. Did you mean {near!r}?")
+            translation.explain(word, f"no argument of {name}", f"Did you mean {near!r}?")
             if near in translation.values:
                 translation.exists = False
             else:
@@ -413,7 +418,7 @@ class _Call(NamedTuple):
             known = [parameter for parameter in self.signature.parameters if parameter != "evaluation"]
             answer = f"It takes {', '.join(known)}."
             answer += " Set titles, colors and limits on the Axes that it returns." if "ax" in known else ""
-        translation.explain(word, f"no argument of {name}. {answer}")
+        translation.explain(word, f"no argument of {name}", answer)
 
     # The call as code -------------------------------------------------------------------------------------------------
 

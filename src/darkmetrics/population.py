@@ -235,7 +235,7 @@ class Population:
         """How many rows, all counting alike, a metric rests on: of the kind of which there are fewest."""
         cells = self._rows.cells
         mean = self._nodes.weight @ self._nodes.probability
-        expected = self._expected_of([mean if self._nodes.bucket is None else mean[self._nodes.bucket]])[:, 0]
+        expected = self._expected_of([mean if self._nodes.column is None else mean[self._nodes.column]])[:, 0]
         per_row = 1.0 if cells.weight is None else cells.weight
         found = (
             (kind * expected).sum() ** 2 / max((kind**2 * expected * per_row).sum(), 1e-300)

@@ -42,8 +42,7 @@ class Result:
     # Function that draws the result, and one that writes its report, as "module:name"; empty: it has none.
     _plot: ClassVar[str] = ""
     _report: ClassVar[str] = ""
-    # Number of columns of the table that hold text, and of rows that are printed.
-    _text_columns: ClassVar[int] = 1
+    # Number of rows that are printed.
     _max_rows: ClassVar[int | None] = None
 
     warnings: Sequence[RecordedWarning] = ()
@@ -51,6 +50,11 @@ class Result:
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         prints_plainly(cls)
+
+    @property
+    def _text_columns(self) -> int:
+        """Number of columns of the table, from the left, that hold text."""
+        return 1
 
     def _words(self) -> list[str]:
         """Return the lines above the table: what was evaluated and assumed."""
@@ -71,17 +75,20 @@ class Result:
     def __str__(self) -> str:
         header, rows = self._table()
         table = text_table(header, rows[: self._max_rows], words=self._text_columns) if rows else []
-        more = len(rows) - len(rows[: self._max_rows])
-        if more:
-            table.append(f"... and {more:,} more")
-        blocks = [self._words(), table, self._notes()]
+        blocks = [self._words(), [*table, *self._left_out(len(rows))], self._notes()]
         return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    def _left_out(self, n_rows: int) -> list[str]:
+        """Return a line on the rows of the table that are not printed, if there are any."""
+        more = 0 if self._max_rows is None else n_rows - self._max_rows
+        return [f"... and {more:,} more"] if more > 0 else []
 
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        table = html_table(header, rows) if rows else ""
-        warned = html_lines(f"{one.category}: {one.message}" for one in self.warnings)
-        return f"<div>{warned}{html_lines(self._words())}{table}{html_lines(self._notes())}</div>"
+        table = html_table(header, rows[: self._max_rows], words=self._text_columns) if rows else ""
+        warned = html_lines(f"{record.category}: {record.message}" for record in self.warnings)
+        below = html_lines([*self._left_out(len(rows)), *self._notes()])
+        return f"<div>{warned}{html_lines(self._words())}{table}{below}</div>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers and text, ready for JSON."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from darkmetrics import frames
 from darkmetrics.backtesting.scores import Scores
@@ -57,7 +57,7 @@ class Backtest(Result):
     [0.061, 0.068]
     """
 
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     scores: Mapping[str, Mapping[str, Scores]]
     mechanism: str

@@ -69,7 +69,7 @@ class Rows:
             if engine not in _READERS and type(error).__name__ != "PanicException":
                 raise
             reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise WordedError(f"{self.source}: cannot be read; damaged or incomplete? ({reason})") from error
+            raise WordedError(self.source, f"cannot be read; damaged or incomplete? ({reason})") from error
 
 
 def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = None, others: Sequence[str] = ()) -> Rows:
@@ -96,7 +96,7 @@ def paths_of(given: str | Sequence[str]) -> list[str]:
     with worded():
         given = [given] if isinstance(given, str) else given
         if "-" in given and len(given) > 1:
-            raise WordedError("FILE: standard input (-) cannot be combined with files.")
+            raise WordedError("FILE", "standard input (-) with files", "", "Pass standard input alone, or files.")
         return list(given) if list(given) == ["-"] else files_named(given, "FILE")
 
 
@@ -107,8 +107,9 @@ def files_of(options: DataOptions) -> list[DataFile]:
         check_one_format({file.format_name: file.name for file in files})
         if files[0].format not in TEXT_FORMATS:
             raise WordedError(
-                f"{_source(options)}: {len(files):,} files. Several must be text, or Parquet for Polars or DuckDB to "
-                "count."
+                _source(options),
+                f"{len(files):,} files",
+                "Several files must be text, or Parquet that Polars or DuckDB counts.",
             )
     return files
 
@@ -145,18 +146,18 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
     return None
 
 
-def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -> tuple[Any, Any] | None:
-    """Return labels and scores of reference rows, which have the same columns."""
+def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -> dm.missing.Reference | None:
+    """Return the reference rows of a file, which have the same columns."""
     if path is None:
         return None
     columns = read_reference_columns(path, names["label"], [names["score"]], pos_label)
-    return columns[names["label"]], columns[names["score"]]
+    return dm.missing.Reference(columns[names["label"]], columns[names["score"]])
 
 
 def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_label: Any) -> dict[str, Any]:
     """Return the columns of reference rows by name."""
     if path == "-":
-        raise WordedError("--reference: standard input cannot be the reference rows. Pass a file.")
+        raise WordedError("--reference", "standard input cannot be the reference rows", "", "Pass a file.")
     with worded():
         return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
 
@@ -187,10 +188,12 @@ def _guess(file: DataFile, option: str, taken: Mapping[str, str]) -> str:
     if len(set(likely)) == 1:
         raise file.repeated_column(likely[0])
     if likely:
-        raise WordedError(f"{file.name}: --{option} could be {' or '.join(map(repr, likely))}. Pass --{option}.")
+        raise WordedError(file.name, f"--{option} could be {' or '.join(map(repr, likely))}", "", f"Pass --{option}.")
     raise WordedError(
-        f"{file.name}: cannot tell which column is the {option}. Pass --{option}; the columns are "
-        f"{file.columns_in_words()}."
+        file.name,
+        f"cannot tell which column is the {option}",
+        "",
+        f"Pass --{option}. The columns are {file.columns_in_words()}.",
     )
 
 

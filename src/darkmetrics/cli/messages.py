@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from darkmetrics._text import printable
 from darkmetrics.exceptions import QUOTED, InputError
+from darkmetrics.wording import Message
 
 # Arguments that name columns of rows, and fields of mechanisms that do, with their options.
 ROWS = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight", "clusters": "clusters"}
@@ -26,22 +27,30 @@ _OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr
 _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
 # Code that no single option replaces.
 PHRASES = {
-    "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
-    "as_of=...) for a table.": "Pass --scored-at and --as-of.",
-    "; if it is the same, and not that of probabilities, say so: "
-    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
-    "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
-    ", or pass an object of dm.missing": "",
     "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
     "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
     "no result of .alerts()": "no result of this command",
-    "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
-    "pass dm.missing.Reference, Delayed or Propensity": "pass --reference, --scored-at or --propensity",
     "; see .grouped.": "; --format csv has them.",
-    "list_metrics() shows": "`darkmetrics metrics` shows",
     "See .diagnosis.": "`darkmetrics diagnose` says more.",
     "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
     ": groups[key].notes.": "; --format json has the notes.",
+}
+# Python code, by its key or text, in the words of the command line.
+CODE = {
+    "missing.Reference": "--reference FILE",
+    "missing.Delayed": "--scored-at and --as-of",
+    "missing.Propensity": "--propensity",
+    "missing.Fixed": "--prob",
+    "dm.missing.Fixed(y_score)": "--prob with the score column",
+    "dm.missing.Fixed(0.5)": "--prob 0.5",
+    "an object of dm.missing": "",
+    "or a tilt": "",
+    "metrics.expected_cost": "'expected_cost(1, 10)'",
+    "list_metrics": "`darkmetrics metrics`",
+    "diagnosis": "Run darkmetrics diagnose for details.",
+    "mechanisms": "--reference, --scored-at or --propensity",
+    "input format": ", or pass --input-format",
+    "one class": "a column of 0 and 1",
 }
 # Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
 # "or" between them; last a name that has an underscore, which no plain word has.
@@ -77,13 +86,30 @@ def for_the_command_line(
     `metrics` is the option that the metrics came from. Text in quotes stays as it is.
     """
     names = names or {}
-    error = message if isinstance(message, InputError) else InputError(message)
     columns = {
         argument: f"column {names[option]!r} (--{option.replace('_', '-')})"
         for argument, option in COLUMNS.items()
         if option in names
     }
-    options = _OPTIONS | {argument: column for argument, column in columns.items() if argument in ROWS}
+    options = _OPTIONS | {"metrics": metrics}
+    words = options | CODE | {f"{argument}=": option for argument, option in options.items()} | columns
+    old = options | {argument: columns[argument] for argument in ROWS if argument in columns}
+    if isinstance(message, Message):
+        text = message.worded_for(words)
+        return text if text != message else _replaced(str(message), old)
+    error = message if isinstance(message, InputError) else InputError(message)
+    if not error.is_old:
+        return str(error.worded_for(words))
+    argument, is_column, name = error.argument.partition(" column ")
+    if is_column and argument in _OPTIONS:
+        head = f"column {name} ({_OPTIONS[argument]})"
+    else:
+        head = words.get(error.argument, error.argument)
+    return str(error.replace(argument=head, rule=_replaced(error.rule, old), fix=_replaced(error.fix, old)))
+
+
+def _replaced(text: str, options: Mapping[str, str]) -> str:
+    """Return the text of a message in the old form with options for arguments."""
 
     def as_option(match: re.Match[str]) -> str:
         if match["phrase"] is not None:
@@ -102,12 +128,7 @@ def for_the_command_line(
         values = value.replace(f"{match['name']}=", "").split(" or ")
         return " ".join(filter(None, [option, " or ".join(text.strip("'\"") for text in values)]))
 
-    argument, is_column, name = error.argument.partition(" column ")
-    if is_column and argument in _OPTIONS:
-        head = f"column {name} ({_OPTIONS[argument]})"
-    else:
-        head = (options | columns | {"metrics": metrics}).get(error.argument, error.argument)
-    return head + _PYTHON.sub(as_option, error.args[0][len(error.argument) :])
+    return _PYTHON.sub(as_option, text)
 
 
 def one_line(text: str) -> str:

@@ -275,8 +275,9 @@ class CommonOptions:
         if suffix in _OTHER_FILES or meant not in list(self.formats):
             page = " For a page there is the report command." if suffix in (".htm", ".html") else ""
             raise WordedError(
-                f"--output: {self.output} ends in {suffix}, which is not written here. Formats are "
-                f"{', '.join(self.formats)}: end it in that of one, or pass --format.{page}"
+                "--output",
+                f"{self.output} ends in {suffix}, which is not written here",
+                f"Formats are {', '.join(self.formats)}: end it in that of one, or pass --format.{page}",
             )
         return meant
 

@@ -14,6 +14,7 @@ from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, termi
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
+from darkmetrics.wording import Message
 
 _PAGES = (".html", ".htm")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
@@ -51,20 +52,20 @@ def check_writable(output: str | None, *inputs: str | None, option: str = "--out
     if output is None:
         return
     if not output:
-        raise WordedError(f"{option}: is empty. Name a file.")
+        raise WordedError(option, "is empty", "", "Pass a file.")
     try:
         path = Path(output)
         if path.is_dir():
-            raise WordedError(f"{option}: {output} is a directory. Name a file.")
+            raise WordedError(option, f"{output} is a directory", "", "Pass a file.")
         folder = (path.resolve() if path.is_symlink() else path).parent
         if not path.exists() and not folder.is_dir():
-            raise WordedError(f"{option}: there is no directory {folder}.")
+            raise WordedError(option, f"there is no directory {folder}")
         # A file is replaced by a new one beside it; a pipe or device is not.
         needed = ([path] if path.exists() else []) + ([folder] if path.is_file() or not path.exists() else [])
         if not all(os.access(place, os.W_OK) for place in needed):
-            raise WordedError(f"{option}: {output} cannot be written: no permission.")
+            raise WordedError(option, f"{output} cannot be written: no permission")
         if path.is_file() and any(_is_read(path.stat(), given) for given in inputs if given is not None):
-            raise WordedError(f"{option}: {output} is also read, and would be overwritten. Name another file.")
+            raise WordedError(option, f"{output} is also read, and would be overwritten", "", "Pass another file.")
     except OSError as error:
         raise _cannot_write(output, error, option) from error
 
@@ -88,13 +89,18 @@ def write_output(output: str, content: str | bytes, option: str = "--output") ->
 
 
 def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
-    return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
+    return WordedError(option, f"{output} cannot be written: {error.strerror or error}")
 
 
 def check_format(format_: str, checks: object, option: str) -> None:
     """Refuse, before the work, a file of test cases without any."""
     if format_ == "junit" and not checks:
-        raise WordedError(f"--format: junit has a test case for each check, and there is none. Pass {option}.")
+        raise WordedError(
+            "--format",
+            "junit without checks",
+            "A junit file has a test case for each check.",
+            f"Pass {option}.",
+        )
 
 
 def say(text: str) -> None:
@@ -153,8 +159,14 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool
             raise
         except InputError as error:
             raise WordedError(for_the_command_line(error, names, metrics)) from error
-    for text in dict.fromkeys(str(warning.message) for warning in caught) if not quiet else ():
+    for text in dict.fromkeys(_text_of(warning.message) for warning in caught) if not quiet else ():
         say(f"Warning: {for_the_command_line(text, names, metrics)}")
+
+
+def _text_of(warning: Warning | str) -> str:
+    """Return the text of a warning, with its references if it has any."""
+    text = warning.args[0] if isinstance(warning, Warning) and warning.args else warning
+    return text if isinstance(text, Message) else str(warning)
 
 
 @contextlib.contextmanager
@@ -201,8 +213,8 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
     if Path(report).suffix.lower() not in _PAGES:
         from darkmetrics.report.render import no_such_suffix
 
-        raise WordedError(f"--report: {report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}.")
+        raise WordedError("--report", f"{report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
-        raise WordedError(f"--report: {report} is another output as well. Name another file.")
+        raise WordedError("--report", f"{report} is another output as well", "", "Pass another file.")
     if find_spec("jinja2") is None:
-        raise WordedError("--report: needs jinja2; pip install 'darkmetrics[report]'.")
+        raise WordedError("--report", "jinja2 is not installed", "", "pip install 'darkmetrics[report]'.")

@@ -13,7 +13,7 @@ from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.models import ComparedModels, mirror
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
-from darkmetrics.comparison.rows import ReferenceRows, SharedRows
+from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
@@ -21,6 +21,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.question import Question, scope_from
 from darkmetrics.result import Result, load
 from darkmetrics.storing import made_of
@@ -53,13 +54,13 @@ class Comparison(Result, Mapping[str, Evaluation]):
     """
 
     _report: ClassVar[str] = "report.models:write_comparison_report"
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     rows: SharedRows
     question: Question
     beliefs: Beliefs
     # Fully labeled rows, if any were given: labels, and scores by model.
-    reference: ReferenceRows | None = None
+    reference: Reference | None = None
     # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
     seed: int = 0
     warnings: tuple[RecordedWarning, ...] = ()
@@ -342,12 +343,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])
 
     def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> Any:
-        """The picture of a metric, the first unless named: the difference of two models, or more side by side.
+        """Plot one metric, by default the first: the difference of two models, or several models in rows.
 
-        `plotting.plot_difference` and `plotting.plot_models` have more to choose.
+        `plotting.plot_difference` and `plotting.plot_models` have more options.
         """
-        name = "plot_difference" if len(self.models) == 2 else "plot_models"
-        return load(f"plotting.comparisons:{name}")(self, metric or next(iter(self.metrics)), ax=ax)
+        name = "differences:plot_difference" if len(self.models) == 2 else "forests:plot_models"
+        return load(f"plotting.{name}")(self, metric or next(iter(self.metrics)), ax=ax)
 
     def _words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
 from darkmetrics._text import a_kind_of, counted
-from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import (
@@ -25,6 +24,7 @@ from darkmetrics.data.rules import (
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.storing import made_of
+from darkmetrics.wording import code
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -235,7 +235,7 @@ def shared_rows(
             raise InputError.about(
                 argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
             )
-        check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
+        check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
     given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
     names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
@@ -364,39 +364,31 @@ def named_columns(scores: Any) -> dict[str, str]:
     return named
 
 
-# Fully labeled rows: labels and the scores of every model by its name, or such rows counted.
-ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]] | SharedRows
-
-
-def reference_rows(reference: Any, scores: Any, **settings: Any) -> ReferenceRows | None:
-    """Return the reference rows of a mechanism, counted if they are in a table; `scores` are those compared.
+def reference_rows(reference: Any, scores: Any, **settings: Any) -> Any:
+    """Return reference rows: as they are, or counted if they are in a table; `scores` are those compared.
 
     A reference table has the columns of `scores`, unless its own are passed.
     """
-    if not isinstance(reference, Reference):
-        rows: ReferenceRows | None = reference
-        return rows
-    own = reference.y_score
+    if not isinstance(reference, Reference) or reference.data is None:
+        return reference
+    own, label = reference.y_score, reference.y_true
     if isinstance(own, str):
-        raise InputError(
-            f"reference: one column of scores, {own!r}. A comparison needs those of every model: "
-            f"dm.missing.Reference({reference.y_true!r}, {named_columns(scores)!r}, data=...)."
-        )
+        call = f"dm.missing.Reference({label!r}, {named_columns(scores)!r}, data=...)"
+        rule = "A comparison needs the scores of every model."
+        raise InputError("reference", f"one column of scores, {own!r}", rule, f"Write {code(call)}.")
     if own is None and not _are_columns(scores):
-        raise InputError(
-            "reference: no columns of scores. Write "
-            f"dm.missing.Reference({reference.y_true!r}, {{model: column}}, data=...), with every model."
-        )
+        call = f"dm.missing.Reference({label!r}, {{model: column}}, data=...)"
+        raise InputError("reference", "no columns of scores", "", f"Write {code(call)}, with every model.")
     names = tuple(named_columns(scores)) if _are_columns(scores) else tuple(named_scores(scores))
     columns = named_columns(scores if own is None else own)
-    lacking = next((name for name in names if name not in columns), None)
-    if lacking is not None:
-        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
+    absent = next((name for name in names if name not in columns), None)
+    if absent is not None:
+        raise InputError("reference", f"no scores of {absent!r}", "Reference rows need those of every model.")
     columns = {name: columns[name] for name in names}
     try:
-        return shared_cells(reference.data, label=reference.y_true, scores=columns, weight=None, **settings)
+        return shared_cells(reference.data, label=label, scores=columns, weight=None, **settings)
     except InputError as error:
-        raise InputError.about("reference", str(error)) from None
+        raise InputError("reference", str(error).removesuffix(".")) from None
 
 
 def _are_columns(scores: Any) -> bool:

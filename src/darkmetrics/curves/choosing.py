@@ -264,7 +264,7 @@ def _checked(evaluation: Evaluation, targets: Any, argument: str) -> list[tuple[
             raise error.renamed({"metrics": argument}) from None
         if metric.better == "neither":
             raise InputError(f"{argument}: {metric.name!r} is neither better high nor low, so it has no target.")
-        found.append((metric, target_from(target, metric, f"{argument}: {target!r} for {name!r}")))
+        found.append((metric, target_from(target, metric, argument, f"{target!r} for {name!r}")))
     return found
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import RngLike
+from darkmetrics.constraints import checked
 from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
 from darkmetrics.curves.choosing import BestThreshold, TargetThreshold, allowed, best_threshold, threshold_for
 from darkmetrics.curves.sweep import curve_metrics, sweep
@@ -66,7 +67,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     In brackets: 90% intervals, each for its threshold by itself.
     """
 
-    _text_columns: ClassVar[int] = 0
+    _text_columns = 0
 
     thresholds: FloatArray
     bands: Mapping[str, Band]
@@ -86,6 +87,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     def __len__(self) -> int:
         return len(self.bands)
 
+    @checked
     def at(self, threshold: float) -> dict[str, dict[str, Any]]:
         """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
         if not is_number(threshold) or np.isnan(threshold):
@@ -120,6 +122,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         bands = {name: Band.of(column, self.confidence_levels) for name, column in zip((x, y), swept, strict=True)}
         return RateCurve(x=bands[x], y=bands[y], x_name=x, y_name=y, thresholds=grid)
 
+    @checked
     def best_threshold(
         self,
         metric: str | None = None,
@@ -167,6 +170,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
             rng=rng,
         )
 
+    @checked
     def threshold_for(
         self, targets: Mapping[str, float] | None = None, *, probability: float = 0.9, **named: float
     ) -> TargetThreshold:

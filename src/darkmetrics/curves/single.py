@@ -73,7 +73,7 @@ def merge_cells(data: EvaluationSet, posterior: Posterior, thresholds: FloatArra
     labeled = {
         name: np.add.reduceat(getattr(cells, name), starts, dtype=np.int64) for name in ("positives", "negatives")
     }
-    band_of_missing, missing, column = band[data.missing_cells], data.missing_counts, posterior.bucket
+    band_of_missing, missing, column = band[data.missing_cells], data.missing_counts, posterior.column
     if column is not None:
         first, owner = merged_keys(band_of_missing, column)
         band_of_missing, column = band_of_missing[first], column[first]
@@ -91,4 +91,4 @@ def merge_cells(data: EvaluationSet, posterior: Posterior, thresholds: FloatArra
         missing=np.concatenate((no_missing, missing))[order],
     )
     merged = EvaluationSet.from_cells(table, threshold=data.threshold, pos_label=data.pos_label)
-    return merged, replace(posterior, bucket=column)
+    return merged, replace(posterior, column=column)

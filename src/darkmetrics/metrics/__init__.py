@@ -34,6 +34,7 @@ from darkmetrics.metrics.ranking import (
 )
 from darkmetrics.metrics.scoring import SCORING_METRICS, LossMetric
 from darkmetrics.metrics.unlisted import ALIASES, METRICS_NOT_IN_ALL
+from darkmetrics.wording import code
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -91,13 +92,13 @@ def metrics_from(metrics: object) -> list[Metric]:
     elif isinstance(metrics, Sequence) or hasattr(metrics, "__iter__"):
         chosen = [metric for item in metrics for metric in _metrics_of(item)]
     else:
-        raise InputError(f"metrics: expected names or metrics, got {metrics!r}.")
+        raise InputError("metrics", repr(metrics), "It must be names or metrics.")
     if not chosen:
-        raise InputError("metrics: none given. Name at least one; list_metrics() shows all.")
+        raise InputError("metrics", "none", "", f"Pass at least one. {code('list_metrics()')} shows all.")
     names = [metric.name for metric in chosen]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"metrics: {repeated!r} is asked for twice.")
+        raise InputError("metrics", f"{repeated!r} is passed twice", "", "Pass it once.")
     return chosen
 
 
@@ -123,7 +124,7 @@ def _metric_from(item: Any) -> Metric:
         return metric_from_text(item)
     if callable(item):
         return metric_from_callable(item)
-    raise InputError(f"metrics: expected a name, a Metric or a callable f(y_true, y_score), got {item!r}.")
+    raise InputError("metrics", repr(item), "It must be a name, a Metric or a function f(y_true, y_score).")
 
 
 def _named_metric(name: str, item: Any) -> Metric:

@@ -158,7 +158,7 @@ class CallableMetric(Metric):
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise InputError(f"metrics: {self.name!r} returned {value!r}; a metric returns one number.") from None
+            raise InputError("metrics", f"{self.name!r} returned {value!r}", "A metric returns one number.") from None
 
 
 def _expand_cells(total: IntArray) -> tuple[IntArray, IntArray]:
@@ -276,8 +276,10 @@ def _takes_predictions(plain: Any, function: Any, name: str) -> bool:
         else f"the parameters of {name!r} are unknown"
     )
     raise InputError(
-        f"metrics: {seen}. A function gets scores if it is called y_score, and predictions if it is called y_pred. "
-        f"Rename it, or pass dm.metrics.CallableMetric(name={name!r}, function=..., takes_predictions=True or False)."
+        "metrics",
+        seen,
+        "A function gets scores if it is called y_score, and predictions if it is called y_pred.",
+        f"Rename it, or pass dm.metrics.CallableMetric(name={name!r}, function=..., takes_predictions=True or False).",
     )
 
 

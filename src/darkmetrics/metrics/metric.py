@@ -16,6 +16,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
+from darkmetrics.wording import code
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)
@@ -138,9 +139,9 @@ def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metr
     0.3333333333333333
     """
     if not isinstance(metric, (Metric, Family)):
-        raise InputError(f"metric: expected a Metric such as ConfusionMetric(...), got {metric!r}.")
+        raise InputError("metric", repr(metric), "It must be a Metric such as ConfusionMetric(...).")
     if metric.name in _REGISTRY and not overwrite:
-        raise InputError(f"metric: {metric.name!r} is already registered; pass overwrite=True to replace it.")
+        raise InputError("metric", f"{metric.name!r} is already registered", "", "Pass overwrite=True to replace it.")
     _REGISTRY[metric.name] = metric
     return metric
 
@@ -219,7 +220,7 @@ def registered(name: str) -> Metric | Family:
         if record is not None:
             return record
     names = list_metrics()
-    raise unknown_name("metrics", "metric", name, names, f"list_metrics() shows all {len(names)}.")
+    raise unknown_name("metrics", "metric", name, names, f"{code('list_metrics()')} shows all {len(names)}.")
 
 
 def metric_from_text(text: str) -> Metric:
@@ -231,10 +232,11 @@ def metric_from_text(text: str) -> Metric:
         if isinstance(record, Metric):
             return record
         if record.needs_argument:
-            raise InputError(f"metrics: {text!r} needs a parameter, for example {record.example.name!r}.")
+            fix = f"Pass one, such as {record.example.name!r}."
+            raise InputError("metrics", f"{text!r} has no parameter", "", fix)
         return record.make()
     if isinstance(record, Metric):
-        raise InputError(f"metrics: {record.name!r} takes no parameter, got {text!r}.")
+        raise InputError("metrics", repr(text), f"{record.name!r} takes no parameter.")
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
@@ -245,7 +247,7 @@ def metric_from_text(text: str) -> Metric:
     except InputError:
         raise
     except (SyntaxError, ValueError, TypeError):
-        raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+        raise InputError("metrics", f"cannot read {text!r}", "", f"Write it like {record.example.name!r}.") from None
 
 
 def _refuse_value_at_value(text: str) -> None:
@@ -257,10 +259,11 @@ def _refuse_value_at_value(text: str) -> None:
     if all(isinstance(_REGISTRY.get(_ALIASES.get(name, name)), Metric) for name in (metric, condition)):
         metric, condition = (_ALIASES.get(name, name) for name in (metric, condition))
         target = value if value and number_from(value) is not None else "0.8"
-        raise UnknownNameError.about(
+        raise UnknownNameError(
             "metrics",
-            f"{text!r} is a metric at a threshold that has to be found. Write "
-            f'dm.threshold_curves(dm.evaluate(y_true, y_score), metrics=["{metric}", "{condition}"])'
+            f"{text!r} is a metric at a threshold that has to be found",
+            "",
+            f'Write dm.threshold_curves(dm.evaluate(y_true, y_score), metrics=["{metric}", "{condition}"])'
             f'.best_threshold("{metric}", constraint={{"{condition}": {target}}}).',
         )
 
@@ -284,11 +287,11 @@ def _argument(node: ast.expr, text: str) -> Any:
 def number_argument(value: Any, name: str, *, above: float) -> float:
     """A parameter of a metric as a float, checked to be large enough and not so large that a formula overflows."""
     if not is_number(value) or not np.isfinite(value):
-        raise InputError(f"{name}: expected a finite number, got {value!r}.")
+        raise InputError(name, repr(value), "It must be a finite number.")
     if value < above:
-        raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at least {above:g}.")
     if value > _LARGEST:
-        raise InputError(f"{name}: {value!r}. It must be at most {_LARGEST:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at most {_LARGEST:g}.")
     return float(value)
 
 

@@ -12,6 +12,7 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.score_table import score_table
+from darkmetrics.wording import code, setting
 
 # Age bins with the least content are joined until so many are left, with and without arrival times.
 _MAX_AGE_BINS, _MAX_UNTIMED_BINS = 18, 14
@@ -27,6 +28,7 @@ _MAX_PROPENSITIES, _MAX_LOG_ODDS, _PROPENSITY_SCALE = 32, 9.0, 4.0
 _OLDEST_GAPS = 3
 # Jumps of the fraction of labels that may be a day on which labels of a class arrive, and how many per class.
 _MIN_JUMP, _CLEAR_JUMP, _MAX_DAYS = 0.2, 4.0, 2
+_NO_PROPENSITY = "none with these rows (Delayed)", "", f"Pass {setting('propensity')} with the rows."
 # Labels from a row's own age bin that differ by so many standard deviations, and by such a factor, from what older
 # rows had in it: labels then arrive by the calendar.
 _CLEAR, _FACTOR = 3.0, 1.25
@@ -36,8 +38,10 @@ def ages_of(data: EvaluationSet) -> Ages:
     """Return the ages of the cells of a set, which must have them."""
     if data.cells.ages is None:
         raise InputError(
-            "age: none with these rows (Delayed). Pass dm.missing.Delayed(age=...) to evaluate or when building "
-            "the EvaluationSet, or Delayed(scored_at=..., as_of=...) for a table."
+            "age",
+            "none with these rows (Delayed)",
+            "",
+            f"Pass {code('dm.missing.Delayed(age=...), or for a table Delayed(scored_at=..., as_of=...)')}.",
         )
     return data.cells.ages
 
@@ -178,7 +182,7 @@ class AgeGrid:
         """Return the bins of propensities of the cells of a set."""
         assert self.propensity is not None
         if data.cells.propensity is None:
-            raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
+            raise InputError("propensity", *_NO_PROPENSITY)
         return np.searchsorted(0.5 * (self.propensity[1:] + self.propensity[:-1]), data.cells.propensity)
 
     @cached_property
@@ -341,7 +345,7 @@ def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
 def _select_propensities(data: EvaluationSet) -> FloatArray:
     """Return the propensities of a set; if there are many, quantiles of them."""
     if data.cells.propensity is None:
-        raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
+        raise InputError("propensity", *_NO_PROPENSITY)
     values = np.unique(data.cells.propensity)
     if values.size <= _MAX_PROPENSITIES:
         return values

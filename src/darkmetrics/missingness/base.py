@@ -8,7 +8,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.constraints import check_fields
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 
 
@@ -17,6 +19,9 @@ class Mechanism(ABC):
 
     A mechanism of your own defines `posterior` and `describe`, and is a frozen dataclass if it has settings.
     """
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     # Fields that hold one value per row: arrays, or names of columns of `data`. True: those of an EvaluationSet.
     row_fields: ClassVar[tuple[str, ...]] = ()
@@ -49,6 +54,15 @@ class Mechanism(ABC):
         mechanism: Any = self
         return replace(mechanism, **dict.fromkeys(values, True)) if values else self
 
+    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+        """Return the mechanism with its reference rows as an EvaluationSet."""
+        reference = getattr(self, "reference", None)
+        if not (isinstance(reference, Reference) and hasattr(self, "__dataclass_fields__")):
+            return self
+        mechanism: Any = self
+        changed: Self = replace(mechanism, reference=reference_set(reference, pos_label, missing_label))
+        return changed
+
 
 # Why labels are missing: a word, a mechanism, or None if it is not known.
 MissingnessLike: TypeAlias = str | Mechanism | None
@@ -56,9 +70,9 @@ MissingnessLike: TypeAlias = str | Mechanism | None
 
 def missing_rows(data: EvaluationSet, posterior: Posterior) -> FloatArray:
     """How many missing rows each column of the nodes' probabilities stands for; rows of weight zero are left out."""
-    if posterior.bucket is None:
+    if posterior.column is None:
         return data.missing_counts.astype(np.float64)
-    rows = np.bincount(posterior.bucket, weights=data.missing_counts, minlength=posterior.probability.shape[1])
+    rows = np.bincount(posterior.column, weights=data.missing_counts, minlength=posterior.probability.shape[1])
     return np.asarray(rows, dtype=np.float64)  # without missing cells numpy answers in whole numbers
 
 

@@ -6,18 +6,17 @@ neither fitting nor a posterior node costs more for a billion rows than for a fe
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
-from darkmetrics._text import a_kind_of
-from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.reference import Reference
+from darkmetrics.missingness.reference import ReferenceLike, reference_set
+from darkmetrics.wording import setting
 
 # Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
 _BUCKETS = 512
@@ -164,11 +163,12 @@ def _levels(value: FloatArray, rows: IntArray, n_levels: int) -> IntArray:
 def _strata(cells: Cells) -> tuple[IntArray, IntArray]:
     """The strata there are, and which of them each cell belongs to."""
     if cells.stratum is None:
-        raise InputError("strata: none with these rows. Give strata= when building the EvaluationSet, or to evaluate.")
+        fix = f"Pass {setting('strata')} to the mechanism when building the EvaluationSet, or to evaluate."
+        raise InputError("strata", "none with these rows", "", fix)
     names, code = np.unique(cells.stratum, return_inverse=True)
     if names.size > MOST_STRATA:
         raise InputError(
-            f"strata: {names.size:,} different ones. A label model fits within at most {MOST_STRATA}; join neighbours."
+            "strata", f"{names.size:,} different strata", f"There may be at most {MOST_STRATA}.", "Join neighbors."
         )
     return names, code
 
@@ -193,43 +193,17 @@ def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) 
     return np.flatnonzero(new)
 
 
-# Reference rows, all labeled: labels and scores, a set, or a Reference.
-ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet | Reference
-
-
-def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:
-    """The table of held-out rows given as `(labels, scores)` or as an EvaluationSet; None when there are none."""
+def reference_table(reference: ReferenceLike | None, data: EvaluationSet) -> ScoreTable | None:
+    """Return the table of reference rows for a set; None if there are none."""
     if reference is None:
         return None
-    if not isinstance(reference, EvaluationSet):
-        reference = reference_set(reference, data.pos_label)
-    if reference.n_rows == 0:
-        raise InputError("reference: the EvaluationSet has no rows. Give fully labeled rows, or leave it out.")
-    if reference.n_missing:
+    rows = reference_set(reference, data.pos_label)
+    if rows.n_rows == 0:
+        raise InputError("reference", "the EvaluationSet has no rows", "", "Pass fully labeled rows, or leave it out.")
+    if rows.n_missing:
         raise InputError(
-            f"reference: {reference.n_missing:,} of {reference.n_rows:,} rows have no label. "
-            "Reference rows must all be labeled; drop the others."
+            "reference",
+            f"{rows.n_missing:,} of {rows.n_rows:,} rows have no label",
+            "Reference rows must all be labeled; drop the others.",
         )
-    return score_table(reference)
-
-
-def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
-    """Return reference rows, a pair `(labels, scores)` or a Reference to a table, as a set."""
-    settings = {"pos_label": pos_label, "missing_label": missing_label}
-    if isinstance(reference, Reference):
-        try:
-            return EvaluationSet(reference.y_true, reference.y_score, data=reference.data, **settings)
-        except InputError as error:
-            raise InputError.about("reference", str(error)) from None
-    # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
-    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
-        length = f" of length {len(reference)}" if isinstance(reference, (tuple, list)) else ""
-        raise InputError(
-            f"reference: expected a pair (labels, scores) or an EvaluationSet, got {a_kind_of(reference)}{length}."
-        )
-    labels, scores = reference
-    try:
-        return EvaluationSet(labels, scores, **settings)
-    except InputError as error:
-        said = error.renamed({"y_true": "labels", "y_score": "scores"})
-        raise InputError.about("reference", str(said)) from None
+    return score_table(rows)

@@ -30,12 +30,12 @@ def table_from_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for argument in _ROWS:
         values = arguments.get(argument)
         if isinstance(values, str):
-            raise InputError(f"data: missing. {argument}={values!r} names a column, so pass the table as data=.")
+            raise InputError("data", "missing", f"{argument}={values!r} names a column.", "Pass the table, too.")
         if values is not None:
             result[argument] = _add_column(columns, argument, values)
     by = arguments.get("by")
     if isinstance(by, str):
-        raise InputError(f"data: missing. by={by!r} names a column. Pass an array of groups, or the table as data=.")
+        raise InputError("data", "missing", f"by={by!r} names a column.", "Pass the table, or an array of groups.")
     if isinstance(by, Mapping):
         result["by"] = [_add_column(columns, str(name), values) for name, values in by.items()]
     elif by is not None:
@@ -48,9 +48,7 @@ def table_from_arrays(arguments: Mapping[str, Any]) -> dict[str, Any]:
     n_rows = len(columns[result["y_score"]])
     wrong = next((name for name, values in columns.items() if len(values) != n_rows), None)
     if wrong is not None:
-        raise InputError.about(
-            wrong, f"{len(columns[wrong]):,} values, but y_score has {n_rows:,}. Both need one per row."
-        )
+        raise InputError(wrong, f"{len(columns[wrong]):,} values, but y_score has {n_rows:,}", "Both need one per row.")
     result["data"] = frames.to_native_frame(columns, None)
     return result
 
@@ -69,5 +67,5 @@ def _as_column(values: Any, name: str) -> Any:
         return values
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InputError.about(name, f"expected one value per row, got {a_kind_of(values)}.")
+        raise InputError(name, a_kind_of(values), "Expected one value per row.")
     return array

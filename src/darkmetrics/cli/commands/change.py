@@ -92,7 +92,7 @@ def main(
 
 def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Result:
     """Return a change as a result."""
-    from darkmetrics.changes.assumed import told_apart  # with numpy, which --help does without
+    from darkmetrics.changes.wording import name_differences  # with numpy, which --help does without
 
     warned = {
         side: [one._replace(message=for_the_command_line(one.message, names)) for one in evaluation.warnings]
@@ -100,7 +100,7 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
     }
     document = change.to_dict() | ({"max_decline": verdicts} if verdicts else {})
     document["warnings"] = {side: [one._asdict() for one in found] for side, found in warned.items()}
-    of_kinds = told_apart(
+    of_kinds = name_differences(
         change.names, [[f"{one.category}: {one.message}" for one in found] for found in warned.values()]
     )
     shortened = change.warned()  # they stand above in full
@@ -111,7 +111,7 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
         above=[for_the_command_line(text, names) for text in change._words()],
         below=[for_the_command_line(note, names) for note in change._notes() if note not in shortened],
         warnings=[
-            f"Warning: {text}" for text in told_apart(change.names, [[*map(str, one)] for one in warned.values()])
+            f"Warning: {text}" for text in name_differences(change.names, [[*map(str, one)] for one in warned.values()])
         ],
         checks=[_check(verdict) for verdict in verdicts],
         about=("metric", "scope"),
@@ -124,7 +124,12 @@ def _check_different(files: Sequence[str], before: Sequence[str]) -> None:
     known = {os.path.realpath(path) for path in files}
     same = next((path for path in before if os.path.realpath(path) in known), None)
     if same is not None:
-        raise WordedError(f"BEFORE: {same} is also FILE. A change is one between different rows; name other files.")
+        raise WordedError(
+            "BEFORE",
+            f"{same} is also FILE",
+            "A change is between different rows.",
+            "Pass other files.",
+        )
 
 
 def _limits(passed: Sequence[str] | None) -> dict[str, float]:
@@ -136,14 +141,14 @@ def _limits(passed: Sequence[str] | None) -> dict[str, float]:
         name, _, value = text.partition("=") if "=" in text else (text, "", "0")
         by = number_from(value)
         if not name.strip() or by is None or not math.isfinite(by) or by < 0.0:
-            raise WordedError(f"--max-decline: cannot read {text!r}. Write it like recall=0.02.")
+            raise WordedError("--max-decline", f"cannot read {text!r}", "", "Write it like recall=0.02.")
         with in_words({}, metrics="--max-decline"):
             metric = dm.metrics.metrics_from(name.strip())[0]
-            check_amount_of(metric, by, f"--max-decline: {by:g} for {metric.name!r}")
+            check_amount_of(metric, by, "--max-decline", f"{by:g} for {metric.name!r}")
         if metric.better == "neither":
-            raise WordedError(f"--max-decline: neither more nor less of {metric.name} is better.")
+            raise WordedError("--max-decline", f"neither more nor less of {metric.name} is better")
         if metric.name in limits:
-            raise WordedError(f"--max-decline: {metric.name!r} is passed twice. Pass it once.")
+            raise WordedError("--max-decline", f"{metric.name!r} is passed twice", "", "Pass it once.")
         limits[metric.name] = by
     return limits
 
@@ -159,10 +164,18 @@ def _evaluate(
             return evaluate_rows(rows, metrics, options, seed), rows.names
     if options.clusters is not None:
         raise WordedError(
-            f"--clusters: {options.file[0]} contains aggregated counts, which do not store cluster IDs. Pass rows."
+            "--clusters",
+            f"{options.file[0]} contains aggregated counts, which do not store cluster IDs",
+            "",
+            "Pass row-level data.",
         )
     if options.threshold is not None and options.threshold != counts.threshold:
-        raise WordedError(f"--threshold: the counts of {options.file[0]} are of another threshold. Leave it out.")
+        raise WordedError(
+            "--threshold",
+            f"the counts of {options.file[0]} are of another threshold",
+            "",
+            "Leave it out.",
+        )
     with in_words(_OF_COUNTS, quiet=True):
         reference = read_reference(options.reference, _OF_COUNTS, counts.pos_label)
         evaluation = dm.evaluate(

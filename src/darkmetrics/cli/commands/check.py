@@ -32,7 +32,12 @@ def main(options: EvaluationOptions, limits: LimitOptions, common: CheckedOption
     targets = targets_from(limits.fail_under, "--fail-under", "higher")
     targets |= targets_from(limits.fail_over, "--fail-over", "lower")
     if not targets:
-        raise WordedError("--fail-under: no target. Pass one, such as --fail-under recall=0.8 or --fail-over fpr=0.1.")
+        raise WordedError(
+            "--fail-under",
+            "no target",
+            "",
+            "Pass one, such as --fail-under recall=0.8 or --fail-over fpr=0.1.",
+        )
     check_writable(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "evaluating") as begin:
         rows, result = evaluate_file(options, targets, common.seed, begin)

@@ -100,7 +100,7 @@ def main(
     check_report(page.report, [common.output], inputs)
     required, columns = _gate(gate), _columns(options.score)
     if gate is not None and not options.metric:
-        raise WordedError("--gate: pass with --metric in what the model must be better.")
+        raise WordedError("--gate", "no metric", "", "Pass --metric, in which the model must be better.")
     with progress("reading", "comparing") as begin:
         begin()
         with worded():
@@ -112,7 +112,8 @@ def main(
             if options.reference is not None:
                 scores = list(columns.values())
                 read = read_reference_columns(options.reference, options.label, scores, rows.pos_label)
-                reference = read[options.label], {name: read[column] for name, column in columns.items()}
+                scores_by_name = {name: read[column] for name, column in columns.items()}
+                reference = dm.missing.Reference(read[options.label], scores_by_name)
         begin()
         with in_words({**names, "scores": ""}, quiet=True):
             missingness: Any = mechanism_from(options, reference)
@@ -149,12 +150,13 @@ def _columns(passed: Sequence[str]) -> dict[str, str]:
         name, sign, column = text.partition("=")
         name, column = name.strip(), column.strip() if sign else text.strip()
         if not name or not column:
-            raise WordedError(f"--score: cannot read {text!r}. Write it like champion=p1.")
+            raise WordedError("--score", f"cannot read {text!r}", "", "Write it like champion=p1.")
         if name in columns:
-            raise WordedError(f"--score: {name!r} is named twice. Models need names of their own.")
+            raise WordedError("--score", f"{name!r} is the name of two models", "Models need different names.")
         columns[name] = column
     if len(columns) < 2:
-        raise WordedError("--score: one model. A comparison needs two at least; for one there is evaluate.")
+        rule = "A comparison needs at least two models."
+        raise WordedError("--score", "one model", rule, "For one model, run darkmetrics evaluate.")
     return columns
 
 
@@ -167,14 +169,19 @@ def _thresholds(given: Sequence[str] | None) -> float | dict[str, float] | None:
         name, _, value = text.rpartition("=")
         number = number_from(value)
         if number is None:
-            raise WordedError(f"--threshold: cannot read {text!r}. Write a number, or champion=0.4.")
+            raise WordedError("--threshold", f"cannot read {text!r}", "", "Write a number, or champion=0.4.")
         if name.strip() in found:
-            raise WordedError(f"--threshold: {name.strip() or 'one for all'} is given twice. Give one.")
+            raise WordedError("--threshold", f"{name.strip() or 'one for all'} is passed twice", "", "Pass one.")
         found[name.strip()] = number
     if "" not in found:
         return found
     if len(found) > 1:
-        raise WordedError("--threshold: one for all and one for a model. Give one for each model, or one for all.")
+        raise WordedError(
+            "--threshold",
+            "one for all and one for a model",
+            "",
+            "Pass one for each model, or one for all.",
+        )
     return found[""]
 
 
@@ -184,7 +191,7 @@ def _gate(text: str | None) -> float | None:
     word, _, value = text.partition("=")
     number = number_from(value)
     if word.strip() != "better" or number is None or not 0.0 < number <= 1.0:
-        raise WordedError(f"--gate: cannot read {text!r}. Write it like better=0.9.")
+        raise WordedError("--gate", f"cannot read {text!r}", "", "Write it like better=0.9.")
     return number
 
 
@@ -194,7 +201,7 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
         return []
     neither = next((metric for metric, record in found.metrics.items() if record.better == "neither"), None)
     if neither is not None:
-        raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
+        raise WordedError("--gate", f"{neither!r} is neither better when higher nor when lower", "", "Leave it out.")
     first, last = found.models[0], found.models[-1]
     chances = {metric: found.probability_better(metric, last, first) for metric in found.metrics}
     return [
@@ -223,7 +230,7 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     return Result(
         document,
         records,
-        [Table(header, rows, words=2)],
+        [Table(header, rows, words=found._text_columns)],
         above=[for_the_command_line(text) for text in found._words()],
         below=found._notes(),
         warnings=[f"Warning: {one.message}" for one in said],

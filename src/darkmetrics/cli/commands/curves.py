@@ -44,7 +44,7 @@ def main(
     """Show how metrics change with the threshold, and which threshold is best."""
     check_writable(common.output, *paths_of(options.file), options.reference)
     if risk is not None and best is None:
-        raise WordedError("--risk: needs --best. Pass both or none.")
+        raise WordedError("--risk", "passed without --best", "", "Pass both, or neither.")
     grid = (
         _FEW if thresholds is None and common.result_format in FOR_PEOPLE and best is None else _thresholds(thresholds)
     )
@@ -83,7 +83,7 @@ def _thresholds(text: str | None) -> Any:
         return count
     listed = [number_from(part) for part in text.split(",")]
     if None in listed:
-        raise WordedError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.")
+        raise WordedError("--thresholds", f"cannot read {text!r}", "", "Write a number, all, or a list like 0.1,0.2.")
     return listed
 
 

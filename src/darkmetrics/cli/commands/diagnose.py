@@ -49,8 +49,8 @@ def main(options: DiagnosisOptions, common: CommonOptions) -> None:
 def _as_result(diagnosis: dm.diagnosis.Diagnosis) -> Result:
     document = diagnosis.to_dict()
     records = [
-        {"missing": reason, "metric": name, **numbers}
-        for reason, entry in document["reasons"].items()
+        {"missing": mechanism, "metric": name, **numbers}
+        for mechanism, entry in document["mechanisms"].items()
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
     tables = [Table(header, rows, title) for title, header, rows in diagnosis.tables()]

@@ -47,9 +47,9 @@ def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:
     from darkmetrics.report.render import SUFFIXES, no_such_suffix
 
     if output is None:
-        raise WordedError("--output: missing. Pass where the report goes, such as -o report.html.")
+        raise WordedError("--output", "missing", "", "Pass where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
     view = SUFFIXES.get(Path(output).suffix.lower())
     if view is None:
-        raise WordedError(f"--output: {output} {no_such_suffix(Path(output).suffix.lower())}.")
+        raise WordedError("--output", f"{output} {no_such_suffix(Path(output).suffix.lower())}")
     return output, view

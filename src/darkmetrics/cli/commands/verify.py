@@ -116,7 +116,7 @@ def main(
 def _labels(rows: Rows, before: dm.EvaluationSet, mechanism: Any, options: VerifyOptions) -> Any:
     """Return the labels that arrived: as one set, or as one per time."""
     if not isinstance(rows.data, Mapping):
-        raise WordedError(f"{rows.source}: too large to be read as rows. Store its counts and pass these.")
+        raise WordedError(rows.source, "too large to be read as rows", "Store its counts and pass these.")
     known = mechanism if isinstance(mechanism, dm.missing.Mechanism) else None
     settings = {
         **rows.arguments,
