@@ -9,7 +9,7 @@ import pytest
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
 from darkmetrics._kernels.bin_grid import bin_index
-from darkmetrics.metrics import LossMetric, list_metrics, metrics_from, registered
+from darkmetrics.metrics import LossMetric, metrics_from, registered, registered_names
 
 K = 16
 MOVED = (
@@ -85,7 +85,7 @@ def test_metrics_of_decisions_are_exact_in_bins():
     rng = np.random.default_rng(1)
     score = rng.beta(0.5, 3.0, 5000)
     y = np.where(rng.random(5000) < 0.3, np.nan, rng.random(5000) < score)
-    names = [name for name in list_metrics() if isinstance(_example(name), dm.metrics.ConfusionMetric)]
+    names = [name for name in registered_names() if isinstance(_example(name), dm.metrics.ConfusionMetric)]
     assert len(names) > 10
     for more in (
         {"threshold": 0.2},
@@ -114,7 +114,7 @@ def test_exact_scores_move_nothing_and_of_the_unknown_nothing_is_claimed():
         LossMetric(name="off", loss=lambda y, s: abs(y - s)),
         dm.metrics.CallableMetric(name="own", function=lambda y, s: 0.0),
     ]
-    for metric in [*own, *(_example(name) for name in list_metrics() if "at_k" not in name)]:
+    for metric in [*own, *(_example(name) for name in registered_names() if "at_k" not in name)]:
         assert metric.binning_error(exact) == 0.0
     for metric in own:
         assert np.isnan(metric.binning_error(data))

@@ -24,7 +24,7 @@ from oracle import Problem
 
 REGISTERED = [
     r.example.name if isinstance(r, dm.metrics.Family) else r.name
-    for r in (dm.metrics.registered(name) for name in dm.list_metrics())
+    for r in (dm.metrics.registered(name) for name in dm.metrics.registered_names())
 ]
 NAMES = [*REGISTERED, "roc_auc(ties='full')", "recall_at_k(0.4)", "precision_at_k(3)"]
 COUNTS = [

@@ -52,7 +52,7 @@ FEW = ("precision", "roc_auc")
 
 def every_metric() -> dict[str, Any]:
     """The record of each registered metric, and an example of each family."""
-    records = {name: registered(name) for name in dm.list_metrics()}
+    records = {name: registered(name) for name in dm.metrics.registered_names()}
     examples = {f"example of {name}": one.example for name, one in records.items() if isinstance(one, Family)}
     return {**records, **examples}
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, Scope
-from darkmetrics.calls import suggest_call
+from darkmetrics.calls import check_call, suggest_call
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
@@ -93,6 +93,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        at_level = {name: value.at_level(self.confidence_level) for name, value in self.distributions.items()}
+        object.__setattr__(self, "distributions", at_level)
+
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
 
@@ -109,9 +113,8 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("distributions", ()):
-            raise AttributeError(f"Evaluation has no {name!r}. Use result[{name!r}].")
-        return super().__getattr__(name)
+        distributions = self.__dict__.get("distributions", {})
+        return distributions[name] if name in distributions else super().__getattr__(name)
 
     @cached_property
     def population(self) -> "Evaluation":
@@ -303,6 +306,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         draw = load(
             "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.forests:plot_metrics"
         )
+        check_call(draw, "result.plot", [self, metric], {"ax": ax, **settings})
         return draw(self, metric, ax=ax, **settings)
 
     def plot_arrival(self, ax: "Axes | None" = None) -> Any:

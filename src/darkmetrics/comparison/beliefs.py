@@ -1,6 +1,6 @@
 """What is believed about the missing labels that models share: nodes of a label model on their joint score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,8 +119,12 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
-        scores = Reference(reference.y_true, reference.y_score[rows.names[model]])
-        learner = replace(learner, reference=reference_set(scores, rows.pos_label))
+        name = rows.names[model]
+        if isinstance(reference, SharedRows):
+            own = reference.of(reference.index(name, "reference")).data.labeled()
+        else:
+            own = reference_set(Reference(reference.y_true, reference.y_score[name]), rows.pos_label)
+        learner = replace(learner, reference=own)
     found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
     if posterior.column is not None:
@@ -159,13 +163,11 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
     return float(line[order[min(at, line.size - 1)]])
 
 
-def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
-    """Scores (models x rows), positives and negatives of fully labeled rows."""
-    if (
-        not isinstance(reference, Reference)
-        or reference.data is not None
-        or isinstance(reference.y_true, EvaluationSet)
-    ):
+def _reference(rows: SharedRows, reference: Any) -> Sequence[FloatArray]:
+    """Return scores (models x rows), positives and negatives of fully labeled rows."""
+    if isinstance(reference, SharedRows):
+        return reference.labeled
+    if not isinstance(reference, Reference) or isinstance(reference.y_true, EvaluationSet):
         raise InputError(
             "reference: expected dm.missing.Reference(labels, scores), with an array of scores by the name of each "
             "model."

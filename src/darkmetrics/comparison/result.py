@@ -142,7 +142,8 @@ class Comparison(Result, Mapping[str, Evaluation]):
         key = (record.name, model, other, scope)
         if key not in self._laws:
             mirrored = mirror(self.difference(metric, other, model, scope=scope)) if b < a else None
-            self._laws[key] = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            difference = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            self._laws[key] = difference.at_level(self.confidence_level)
         return self._laws[key]
 
     def _scope(self, scope: str | None) -> str:

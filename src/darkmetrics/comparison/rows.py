@@ -22,7 +22,9 @@ from darkmetrics.data.rules import (
     row_weights,
 )
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.storing import made_of
+from darkmetrics.wording import code
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -84,6 +86,12 @@ class SharedRows:
     high: FloatArray | None = None
 
     __getstate__ = made_of
+
+    @property
+    def labeled(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores (models x cells), positives and negatives of the cells that have labels."""
+        kept = np.flatnonzero(self.positives + self.negatives)
+        return self.score[:, kept], self.positives[kept].astype(np.float64), self.negatives[kept].astype(np.float64)
 
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
@@ -257,8 +265,13 @@ def shared_rows(
 
 
 def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict[str, Any]:
-    """Scores by the name of their model, or a table with a column for each: two models at least, unless said."""
+    """Return scores by the name of their model, from a mapping, a table with a column for each, or a list of arrays.
+
+    Models without names are called "model_1", "model_2" and so on.
+    """
     scores = frames.columns_of(scores, argument)
+    if isinstance(scores, (list, tuple)) and scores and all(map(_is_column, scores)):
+        scores = {f"model_{i}": column for i, column in enumerate(scores, 1)}
     if not isinstance(scores, Mapping):
         raise InputError(
             f"{argument}: expected a mapping from the name of each model to its scores, such as "
@@ -271,6 +284,10 @@ def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict
         found = f"one model, {next(iter(scores))!r}" if scores else "no model"
         raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
     return dict(scores)
+
+
+def _is_column(values: Any) -> bool:
+    return frames.is_container(type(values)) and not isinstance(values, str)
 
 
 def thresholds_from(threshold: Any, names: tuple[str, ...]) -> tuple[float, ...]:
@@ -345,3 +362,35 @@ def named_columns(scores: Any) -> dict[str, str]:
         if not isinstance(column, str):
             raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
     return named
+
+
+def reference_rows(reference: Any, scores: Any, **settings: Any) -> Any:
+    """Return reference rows: as they are, or counted if they are in a table; `scores` are those compared.
+
+    A reference table has the columns of `scores`, unless its own are passed.
+    """
+    if not isinstance(reference, Reference) or reference.data is None:
+        return reference
+    own, label = reference.y_score, reference.y_true
+    if isinstance(own, str):
+        call = f"dm.missing.Reference({label!r}, {named_columns(scores)!r}, data=...)"
+        rule = "A comparison needs the scores of every model."
+        raise InputError("reference", f"one column of scores, {own!r}", rule, f"Write {code(call)}.")
+    if own is None and not _are_columns(scores):
+        call = f"dm.missing.Reference({label!r}, {{model: column}}, data=...)"
+        raise InputError("reference", "no columns of scores", "", f"Write {code(call)}, with every model.")
+    names = tuple(named_columns(scores)) if _are_columns(scores) else tuple(named_scores(scores))
+    columns = named_columns(scores if own is None else own)
+    absent = next((name for name in names if name not in columns), None)
+    if absent is not None:
+        raise InputError("reference", f"no scores of {absent!r}", "Reference rows need those of every model.")
+    columns = {name: columns[name] for name in names}
+    try:
+        return shared_cells(reference.data, label=label, scores=columns, weight=None, **settings)
+    except InputError as error:
+        raise InputError("reference", str(error).removesuffix(".")) from None
+
+
+def _are_columns(scores: Any) -> bool:
+    values = scores.values() if isinstance(scores, Mapping) else scores if isinstance(scores, (list, tuple)) else [None]
+    return all(isinstance(value, str) for value in values)

@@ -330,7 +330,7 @@ def _where(cells: Cells, cell: int) -> str:
     if cells.weight is not None:
         text += f" and weight {float(cells.weight[cell]):g}"
     if cells.stratum is not None:
-        text += f" in stratum {int(cells.stratum[cell])}"
+        text += f" in stratum {frames.stratum_name(int(cells.stratum[cell]))}"
     if cells.ages is not None:
         text += f" {describe_age(cells.ages, cell)}"
     return text if cells.propensity is None else f"{text} with propensity {float(cells.propensity[cell]):g}"

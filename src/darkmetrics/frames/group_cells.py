@@ -9,6 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.frames.collecting import coded, numbers
 from darkmetrics.frames.roles import Rows, numbered
+from darkmetrics.frames.strata import stratum_number
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
         elif key == "decision" and rows.decision is not None:
             arrays[key], found = coded(table[key])
             values[key] = [rows.decision.original(value) for value in found]
+        elif key == "stratum" and rows.stratum is not None and rows.stratum.kind in ("text", "places"):
+            codes, strata = coded(table[key])
+            arrays[key] = np.array([stratum_number(rows.stratum.original(value)) for value in strata])[codes]
         else:
             arrays[key] = numbers(table, key)
     sums = {name.removeprefix("sum "): numbers(table, name) for name in table.columns if name.startswith("sum ")}

@@ -79,7 +79,8 @@ class GroupTexts(Result):
             have, their = ("has", "its") if warned == 1 else ("have", "their")
             where = code(": groups[key].notes.", "group notes")
             notes.append(
-                f"{counted(warned, 'group')} {have} something to say about {their} labels ({'; '.join(result.remarks)}){where}"
+                f"{counted(warned, 'group')} {have} something to say about {their} labels "
+                f"({'; '.join(result.remarks)}){where}"
             )
         notes += [f"All rows together: {note}" for note in result.total_notes]
         notes += _describe_binning(self._view)
