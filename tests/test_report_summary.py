@@ -243,7 +243,7 @@ def test_every_kind_of_evaluation_has_a_report(case):
     json.dumps(made, allow_nan=False)
     page = dm.report.render(made, "html")
     assert len(page.encode()) < 1_500_000
-    assert dm.report.render(made, "markdown").startswith("# How good is this classifier")
+    assert dm.report.render(made, "markdown").startswith("# Classifier metrics")
     for name in result:
         assert name in page
 
@@ -259,7 +259,7 @@ def test_the_title_does_not_call_a_few_missing_labels_none():
     result = dm.evaluate(
         [1, 0] * 200 + [None], np.linspace(0, 1, 401), missingness=dm.missing.Fixed(0.4), metrics="recall"
     )
-    assert "with <1% of its labels missing" in dm.report.summarize(result)["title"]
+    assert "with <1% of the labels missing" in dm.report.summarize(result)["title"]
 
 
 def test_many_metrics_have_numbers_but_not_all_have_curves():

@@ -15,7 +15,7 @@ from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 
-_PAGES = (".html", ".htm")
+_SUFFIXES = (".html", ".md", ".json", ".pdf")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -198,10 +198,8 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
     if report is None:
         return
     check_writable(report, *inputs, option="--report")
-    if Path(report).suffix.lower() not in _PAGES:
-        from darkmetrics.report.render import no_such_suffix
-
-        raise WordedError(f"--report: {report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}.")
+    if Path(report).suffix.lower() not in _SUFFIXES:
+        raise WordedError(f"--report: {report} must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}.")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
         raise WordedError(f"--report: {report} is another output as well. Name another file.")
     if find_spec("jinja2") is None:

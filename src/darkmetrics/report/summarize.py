@@ -166,8 +166,8 @@ def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -
 
 def _title(counts: Mapping[str, int]) -> str:
     if not counts["missing"]:
-        return "How good is this classifier?"
-    return f"How good is this classifier, with {percent(counts['missing'] / counts['rows'], 0)} of its labels missing?"
+        return "Classifier metrics"
+    return f"Classifier metrics with {percent(counts['missing'] / counts['rows'], 0)} of the labels missing"
 
 
 def _diagnosis(evaluation: Evaluation) -> dict[str, Any]:
