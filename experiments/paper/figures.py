@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import beta
 
 import darkmetrics as dm
-from darkmetrics.plotting.style import COLOURS, MARKERS
+from darkmetrics.plotting.style import COLORS, MARKERS
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
 from experiments.paper.results import STATED, Results
@@ -68,7 +68,7 @@ def _bounds(plt: Any, results: Results, config: Config) -> Any:
                 whis=(0, 100),
                 patch_artist=True,
                 medianprops={"color": "black"},
-                boxprops={"facecolor": COLOURS[number], "alpha": 0.6, "hatch": ("", "///")[number]},
+                boxprops={"facecolor": COLORS[number], "alpha": 0.6, "hatch": ("", "///")[number]},
             )
             drawn["boxes"][0].set_label(words)
         panel.set_xticks(range(len(config.metrics)), config.metrics, rotation=30)
@@ -81,7 +81,7 @@ def _bounds(plt: Any, results: Results, config: Config) -> Any:
 def _beta(plt: Any) -> Any:
     figure, panel = plt.subplots(figsize=(5, 3), layout="constrained")
     grid = np.linspace(0.0005, 0.9995, 1000)
-    for mean, colour, dash in zip(MEANS, COLOURS, ("-", "--", "-."), strict=False):
+    for mean, colour, dash in zip(MEANS, COLORS, ("-", "--", "-."), strict=False):
         a, b = dm.paper.beta_parameters(mean, VARIANCE)
         panel.plot(grid, beta.pdf(grid, a, b), color=colour, linestyle=dash, label=f"true probability {mean:g}")
         panel.axvline(mean, color=colour, linewidth=0.6, linestyle=":")
@@ -103,7 +103,7 @@ def _by_label(plt: Any, results: Results, config: Config, share: str) -> Any:
                     np.array(etas) + (number - 2.5) * 0.008,
                     value,
                     yerr=(value - low, high - value),
-                    color=COLOURS[number],
+                    color=COLORS[number],
                     marker=MARKERS[number],
                     markersize=3,
                     linewidth=1.6 if number < 2 else 0.8,
@@ -131,7 +131,7 @@ def _pit(plt: Any, results: Results, config: Config) -> Any:
             for number, algorithm in enumerate(series):
                 pit = np.array(results.pit[mechanism, algorithm, metric])
                 place = (np.arange(pit.size) + 0.5) / pit.size
-                panel.plot(place, pit, color=COLOURS[number], linestyle=("-", "--", "-.", ":")[number], linewidth=1.4)
+                panel.plot(place, pit, color=COLORS[number], linestyle=("-", "--", "-.", ":")[number], linewidth=1.4)
             # Of n uniform values the k-th has a Beta(k, n - k + 1) law.
             n = len(results.pit[mechanism, series[0], metric])
             k = np.arange(1, n + 1)

@@ -13,6 +13,7 @@ from darkmetrics.report.exports import links
 from darkmetrics.report.numbers import NOTHING, interval_shown, percent, shown
 from darkmetrics.report.sections import (
     Block,
+    Cell,
     Report,
     Section,
     charts_block,
@@ -145,7 +146,7 @@ def _confusion_section(summary: Mapping[str, Any], address: str | None) -> Secti
         return {"sign": name.upper(), "text": _count(entry["mean"]), "below": [] if is_known else below}
 
     lines = (("predicted positive", "tp", "fp"), ("predicted negative", "fn", "tn"))
-    rows = [[name, cell(left), cell(right)] for name, left, right in lines]
+    rows: list[list[Cell]] = [[name, cell(left), cell(right)] for name, left, right in lines]
     what, level = "weight" if counts["weighted"] else "number", level_text(summary["confidence_level"])
     note = f"Expected {what} of rows, its {level} interval, and the rows that have their label already."
     csv = {"name": "confusion", "address": address}

@@ -179,8 +179,8 @@ def _groups_section(view: Alerts, time: str | None) -> Section:
     has_state = any(row[0] for row in rows)
     if not has_state:
         header, rows = header[1:], [row[1:] for row in rows]
-    about = {"words": len(view.grouped.names) + has_state, "note": note, "csv": csv_link("groups", records)}
-    table = table_block("groups-table", header, rows, **about) | {"head": int(has_state)}
+    words, csv = len(view.grouped.names) + has_state, csv_link("groups", records)
+    table = table_block("groups-table", header, rows, words=words, note=note, csv=csv) | {"head": int(has_state)}
     legend = [charts_block("", [], "", _signs(view))] if spans else []
     return Section("groups", "Groups", [*legend, table])
 
