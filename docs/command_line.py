@@ -86,10 +86,10 @@ darkmetrics check june.parquet --label fraud --score p --missingness by_label --
 ```
 
 The last lines begin with `PASS` or `FAIL`. Where nothing is stated about why labels are missing, the probability allows
-for every reason, and a target that fails names the reasons under which it would be met and those under which not.
+for every mechanism, and a target that fails names the mechanisms under which it would be met and those under which not.
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
-in JSON they are in `targets`, each with its `verdict` and the probability `by_reason`. Warnings are part of the result
-in every format: lines above the table, `warnings` in JSON, a column in CSV.
+in JSON they are in `targets`, each with its `verdict` and the probability `by_mechanism`. Warnings are part of the
+result in every format: lines above the table, `warnings` in JSON, a column in CSV.
 
 Every night, all months of this year by country, and a mail when one of the three newest begins to miss its target; an
 alert is rarely false, however many groups there are:
@@ -158,10 +158,10 @@ CSV: dict[str, dict[str, str]] = {
         "better": _METRIC["better"],
         "before": "the estimate on the earlier rows",
         "after": "the estimate on the later rows",
-        "fell": "probability that the metric fell",
-        "rose": "probability that it rose",
+        "probability_decreased": "probability that the metric decreased",
+        "probability_increased": "probability that it increased",
         "mix": "how much of the change is the mix of rows; empty if not known",
-        "rest": "how much of it is the rest",
+        "remainder": "how much of it other probabilities at the same score are",
         "method": "how the law of the change was found",
         "mean": "the estimate of the change, after less before",
         "std": "standard deviation of the change",
@@ -195,7 +195,7 @@ CSV: dict[str, dict[str, str]] = {
         "method": "how its law was found",
         "binning_error": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
-        "chance_missed": "with --target: the probability that it is missed",
+        "probability_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",
         "alert": "whether there is one",
         "new": "whether it is one that --known-alerts does not have",

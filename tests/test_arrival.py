@@ -284,7 +284,7 @@ def test_the_diagnosis_says_late_and_asks_for_nothing(result):
     assert arrival(result).headline() in found.verdict
     assert "reference=" not in found.verdict
     assert found.to_dict()["arrival"]["missing"] == result.data.n_missing
-    late = found.reasons["late"].metrics["precision"]
+    late = found.mechanisms["late"].metrics["precision"]
     assert late.mean == pytest.approx(result["precision"].mean(), rel=1e-9)
 
 
@@ -292,7 +292,7 @@ def test_diagnose_takes_ages():
     y_true, y_score, age, delay, _ = rows(7, n=600)
     found = dm.diagnose(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), metrics="recall")
     assert found.missingness == "late"
-    assert set(found.reasons) == {"by score", "by label", "late"}
+    assert set(found.mechanisms) == {"by score", "by label", "late"}
 
 
 def test_at_the_maturity_all_is_known():

@@ -45,10 +45,11 @@ def test_data_and_functions_are_not_code(value):
 
 
 def test_data_of_a_mechanism_stand_as_the_names_of_their_fields():
-    mechanism = dm.missing.ByScore("beta", reference=([1, 0], [0.7, 0.2]), strata=np.zeros(3))
-    assert as_code(mechanism) == "dm.missing.ByScore(calibrator='beta', reference=reference, strata=strata)"
     reference = dm.missing.Reference([1, 0], [0.7, 0.2])
     assert as_code(reference) == "dm.missing.Reference(y_true=reference_y_true, y_score=reference_y_score)"
+    mechanism = dm.missing.ByScore("beta", reference=reference, strata=np.zeros(3))
+    expected = f"dm.missing.ByScore(calibrator='beta', reference={as_code(reference)}, strata=strata)"
+    assert as_code(mechanism) == expected
     assert as_code(dm.missing.ExponentialTilt(mechanism, delta=0.5)) == (
         f"dm.missing.ExponentialTilt(base={as_code(mechanism)}, delta=0.5)"
     )

@@ -404,10 +404,10 @@ def test_each_model_has_its_evaluation_under_the_shared_probabilities():
 def test_cells_that_share_probabilities_change_next_to_nothing():
     _, y_true, scores = learned(n=12_000)
     found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
-    assert found.beliefs.posterior.bucket is not None
+    assert found.beliefs.posterior.column is not None
     few = {name: score[:8000] for name, score in scores.items()}
     own = dm.compare(y_true[:8000], few, missingness="random", metrics=["f1", "roc_auc"])
-    assert own.beliefs.posterior.bucket is None
+    assert own.beliefs.posterior.column is None
     # The same curve: the chances of the rows that both have, by their ranks among all.
     p = found.beliefs.posterior.on_all_cells
     mean = (p.weight @ p.probability)[: np.isnan(y_true[:8000]).sum()]
@@ -513,7 +513,12 @@ def test_reference_rows_take_part():
         y, y_true, scores = learned(seed=seed)
         held_out = (y[:700], {name: score[:700] for name, score in scores.items()})
         rest = {name: score[700:] for name, score in scores.items()}
-        found = dm.compare(y_true[700:], rest, missingness=dm.missing.Unknown(reference=held_out), metrics="accuracy")
+        found = dm.compare(
+            y_true[700:],
+            rest,
+            missingness=dm.missing.Unknown(reference=dm.missing.Reference(*held_out)),
+            metrics="accuracy",
+        )
         alone = dm.compare(y_true[700:], rest, metrics="accuracy", missingness="unknown")
         apart.append([one.difference("accuracy", "b", "a").std() for one in (found, alone)])
     with_reference, without = np.mean(apart, axis=0)

@@ -453,7 +453,7 @@ def test_a_meaningless_rng_is_refused(rng):
         (None, "metrics: expected names or metrics, got None."),
         (3, "metrics: expected names or metrics, got 3."),
         ([3], "metrics: expected a name, a Metric or a callable f(y_true, y_score), got 3."),
-        ("fbeta", "metrics: 'fbeta' needs a parameter, for example 'fbeta(2)'."),
+        ("fbeta", "metrics: 'fbeta' has no parameter. Pass one, such as 'fbeta(2)'."),
         ("fbeta(x)", "metrics: cannot read 'fbeta(x)'. Write it like 'fbeta(2)'."),
         ("fbeta(2", "metrics: cannot read 'fbeta(2'."),
         ("fbeta(__import__('os'))", "metrics: cannot read "),

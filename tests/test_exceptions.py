@@ -7,6 +7,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import darkmetrics as dm
@@ -17,8 +18,11 @@ from darkmetrics.exceptions import (
     MethodError,
     UnknownArgumentError,
     UnknownNameError,
+    record_warnings,
     unknown_name,
+    warn,
 )
+from darkmetrics.wording import Message, code, named, setting
 
 SOURCE = Path(dm.__path__[0])
 
@@ -143,3 +147,95 @@ def test_an_argument_that_is_missing_is_what_python_says():
     with pytest.raises(TypeError, match="missing 1 required positional argument") as caught:
         function(data={"y": [1], "p": [0.5]})
     assert not isinstance(caught.value, InputError)
+
+
+RECORD = InputError(
+    "y_true",
+    f"3 values, but {named('y_score')} has 4; found 'y_score'",
+    "Both need one per row.",
+    f"Pass {setting('missingness', 'random', 'by_score')} or {code('dm.missing.Fixed(0.5)')}.",
+)
+
+
+def test_an_error_is_a_record_of_argument_finding_rule_and_fix():
+    assert (RECORD.argument, RECORD.finding) == ("y_true", "3 values, but y_score has 4; found 'y_score'")
+    assert (RECORD.rule, RECORD.fix) == (
+        "Both need one per row.",
+        "Pass missingness='random' or 'by_score' or dm.missing.Fixed(0.5).",
+    )
+    assert str(RECORD) == f"y_true: {RECORD.finding}. {RECORD.rule} {RECORD.fix}"
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("y_true", "no rows", "", ""), "y_true: no rows."),
+        (("", "no rows", "", "Pass one."), "no rows. Pass one."),
+        (("y_true", "", "Labels are 0 or 1.", ""), "y_true: Labels are 0 or 1."),
+        (("y_true", "no\x1brows", "", ""), "y_true: no\\x1brows."),
+        (("y_true", "9" * 100, "", ""), "y_true: 999999…(100 digits)."),
+    ],
+)
+def test_parts_that_are_empty_vanish_from_the_text_of_an_error(parts, text):
+    assert str(InputError(*parts)) == text
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))])
+def test_a_copied_error_keeps_its_references(again):
+    said = again(RECORD).worded_for({"y_true": "labels", "y_score": "scores"})
+    assert str(said).startswith("labels: 3 values, but scores has 4; found 'y_score'.")
+
+
+def test_an_error_is_worded_for_names_in_several_steps():
+    said = RECORD.worded_for({"y_score": named("scores", "p"), "y_true": "labels"}).worded_for(
+        {"labels": "--label", "scores=": "--score", "missingness": "--why", "dm.missing.Fixed(0.5)": "--prob 0.5"}
+    )
+    assert str(said) == (
+        "--label: 3 values, but column 'p' (--score) has 4; found 'y_score'. Both need one per row. "
+        "Pass --why random or by_score or --prob 0.5."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reference", "names", "text"),
+    [
+        (named("y_score"), {}, "y_score"),
+        (named("y_score"), {"y_score": "column 'p' (--score)", "y_score=": "--score"}, "column 'p' (--score)"),
+        (named("y_score", "p"), {}, "y_score column 'p'"),
+        (named("y_score", "p"), {"y_score": "column 'p' (--score)", "y_score=": "--score"}, "column 'p' (--score)"),
+        (setting("y_score"), {"y_score": "column 'p' (--score)", "y_score=": "--score"}, "--score"),
+        (setting("y_score"), {"y_score": "y_score column 'p'"}, "y_score="),
+        (setting("missing_label", ["?", -1, "it's"]), {}, """missing_label=['?', -1, "it's"]"""),
+        (
+            setting("missing_label", ["?", -1, "it's"]),
+            {"missing_label": "--missing-label"},
+            """--missing-label '?' --missing-label -1 --missing-label 'it'"'"'s'""",
+        ),
+        (setting("pos_label", np.int64(3)), {}, "pos_label=3"),
+        (code("missingness=dm.missing.Reference(y, s)"), {"missing.Reference": "--reference"}, "--reference"),
+        (code("; see .grouped.", "grouped"), {"grouped": ""}, ""),
+        (named("\ue000named\ue001a\ue002"), {"a": "b"}, "\\ue000named\\ue001a\\ue002"),
+        (setting("pos_label", "\ue000named\ue001a\ue002"), {"a": "b"}, "pos_label='\\ue000named\\ue001a\\ue002'"),
+    ],
+)
+def test_references_are_worded_for_the_names_of_a_caller(reference, names, text):
+    assert Message(reference).worded_for(names) == text
+    assert str(InputError("x", reference).worded_for(names)) == (f"x: {text}." if text else "x")
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("by_lable", "by_label"), ("score", "by_score"), ("fraud", None)])
+def test_only_near_names_are_suggested(name, nearest):
+    said = str(unknown_name("missingness", "mechanism", name, ["random", "by_score", "by_label"]))
+    answer = f"Did you mean {nearest!r}?" if nearest else "Choose from 'by_label', 'by_score', 'random'."
+    assert said == f"missingness: unknown mechanism {name!r}. {answer}"
+
+
+def test_a_recorded_warning_keeps_its_references():
+    with record_warnings() as recorded, pytest.warns(UserWarning, match="Pass missingness='random'") as caught:
+        warn(f"Pass {setting('missingness', 'random')}.", UserWarning)
+    (warning,) = recorded
+    again = pickle.loads(pickle.dumps(warning))
+    for message in (warning.message, again.message, caught[0].message.args[0]):  # type: ignore[union-attr]  # warned
+        assert isinstance(message, Message)
+        assert message == "Pass missingness='random'."
+        assert message.worded_for({"missingness": "--missingness"}) == "Pass --missingness random."

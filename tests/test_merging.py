@@ -177,13 +177,13 @@ def test_taking_away_rows_that_are_not_there_names_score_and_counts():
 def test_only_sets_of_one_threshold_and_class_go_together():
     data = EvaluationSet([1, 0, None], [0.9, 0.2, 0.7])
     for operation in (lambda a, b: a - b, lambda a, b: a + b, lambda a, b: a.with_labels(b)):
-        with pytest.raises(InputError, match=r"^threshold: cannot merge"):
+        with pytest.raises(InputError, match=r"^threshold: one set has predictions"):
             operation(data, EvaluationSet([1], [0.9], threshold=0.3))
-        with pytest.raises(InputError, match=r"^pos_label: cannot merge"):
+        with pytest.raises(InputError, match=r"^pos_label: 1 is positive in one set"):
             operation(data, EvaluationSet(["a"], [0.9], pos_label="a"))
     with pytest.raises(TypeError):
         data - 1
-    with pytest.raises(InputError, match=r"^late: expected an EvaluationSet"):
+    with pytest.raises(InputError, match=r"^late: a list\. It must be an EvaluationSet"):
         data.with_labels([1])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^sets: none given"):
         EvaluationSet.concat([])
@@ -215,7 +215,7 @@ def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_lab
         assert_same(early.with_labels(late.binned(score_bins)), expected, mean_to=1e-12)
         return
     # Which of a bucket's probabilities are left is not known; old rows away and new ones in their place is right.
-    with pytest.raises(InputError, match=r"^late: the set has probabilities and its scores are in buckets"):
+    with pytest.raises(InputError, match=r"^late: the set has probabilities, and its scores are in bins"):
         coarse.with_labels(late)
     before = EvaluationSet(y[missing], score[missing], missingness=dm.missing.Fixed(more["probability"][missing]))
     assert_same(coarse - before + late, expected, mean_to=1e-9)
@@ -234,7 +234,7 @@ def test_more_late_labels_than_are_missing_name_score_and_counts():
         ([1], [0.9], r"1 label for score 0\.9, where 0 are missing"),
         ([1], [0.8], r"1 label for score 0\.8, where 0 are missing"),
     ):
-        with pytest.raises(InputError, match=rf"^late: {text}\. Late labels belong to rows"):
+        with pytest.raises(InputError, match=rf"^late: {text}\. Labels that arrive belong to rows"):
             data.with_labels(EvaluationSet(y, s))
     weighted = EvaluationSet([1, None], [0.9, 0.7], sample_weight=[1, 2])
     with pytest.raises(InputError, match=r"^late: 1 label for score 0\.7 and weight 3, where 0 are missing"):
@@ -243,7 +243,7 @@ def test_more_late_labels_than_are_missing_name_score_and_counts():
 
 def test_late_labels_need_the_probability_by_which_rows_are_matched():
     data = EvaluationSet([1, None], [0.9, 0.7], missingness=dm.missing.Fixed([0.4]))
-    with pytest.raises(InputError, match=r"^late: it has no probability"):
+    with pytest.raises(InputError, match=r"^late: no probabilities, but the set has some"):
         data.with_labels(EvaluationSet([1], [0.7]))
 
 
@@ -282,10 +282,10 @@ def test_a_threshold_inside_a_bucket_is_refused_and_at_its_lowest_score_is_exact
         if low < high:
             inside = float(np.nextafter(low, 2.0))
             with pytest.raises(
-                InputError, match=r"^threshold: \S+ lies inside a bucket of scores from \S+ to \S+, whose"
+                InputError, match=r"^threshold: \S+ lies inside a bin of scores from \S+ to \S+\. The rows"
             ):
                 data.with_threshold(inside)
-            with pytest.raises(InputError, match=r"Build the set with that threshold, or take"):
+            with pytest.raises(InputError, match=r"Build the set with that threshold, or pass"):
                 data.with_threshold(high)
     data.with_threshold(-5.0)
     data.with_threshold(5.0)

@@ -184,7 +184,7 @@ def test_certain_nodes_that_disagree_are_a_mixture_of_points():
 
 def test_certain_nodes_that_agree_are_a_point():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    posterior = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
+    posterior = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), column=np.array([0, 1]))
     distribution = solve("accuracy", data, posterior)["accuracy"]
     assert distribution.std() == 0.0
     assert distribution.mean() == 1.0

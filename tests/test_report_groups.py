@@ -245,5 +245,5 @@ def test_a_folder_that_does_not_exist_is_named(tmp_path):
 
 def test_without_jinja2_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(MethodError, match=r"an HTML page needs jinja2; pip install 'darkmetrics\[report\]'"):
+    with pytest.raises(MethodError, match=r"jinja2 is not installed\. pip install 'darkmetrics\[report\]'"):
         monthly().report(tmp_path / "june.html")

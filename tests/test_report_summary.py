@@ -330,7 +330,7 @@ def test_curves_of_the_evaluation_are_shown():
     [
         (lambda result: dm.threshold_curves(result), r"of 50% and 90%, those of the evaluation of 97\.5%.*\[0\.975\]"),
         (lambda result: dm.threshold_curves(small(), confidence_levels=[0.975]), "made from another evaluation"),
-        (lambda result: {"recall": 0.5}, "expected what curves"),
+        (lambda result: {"recall": 0.5}, "expected what threshold_curves"),
     ],
 )
 def test_curves_that_do_not_belong_to_the_evaluation_are_refused(make, message):

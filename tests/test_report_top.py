@@ -117,7 +117,7 @@ def test_how_sure_is_sure_enough_can_be_said():
     for confidence, verdict in ((chance, "PASS"), (min(1.0, chance + 1e-6), "FAIL")):
         found = dm.report.summarize(small(), targets={"recall": 0.75}, confidence=confidence)
         assert found["metrics"]["recall"]["target"]["verdict"] == verdict
-    with pytest.raises(dm.InputError, match=r"confidence: 90\. It must lie between 0 and 1"):
+    with pytest.raises(dm.InputError, match=r"confidence: 90\. It must lie in \[0, 1\]"):
         dm.report.summarize(small(), confidence=90)
 
 

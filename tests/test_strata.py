@@ -86,8 +86,11 @@ def test_cells_are_the_rows_counted_by_stratum(weighted, given):
 # ------------------------------------------------------------------------------------------------- metrics ignore them
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("model", ["given", "half", "random", "by_label", "unknown"])
+@pytest.mark.parametrize(
+    ("model", "seed"),
+    [(model, seed) for model in ("given", "unknown") for seed in range(6)]
+    + [(model, seed) for model in ("half", "random", "by_label") for seed in (1, 2, 4)],
+)
 def test_strata_change_the_law_of_no_metric(seed, model):
     kind = {"weighted": bool(seed % 2), "given": seed % 3 == 2, "chances": model == "given"}
     arguments = rows(seed, n=24 if seed < 3 else 150, **kind)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from darkmetrics import frames
 from darkmetrics.call_as_code import as_code
+from darkmetrics.constraints import argument_checker
 from darkmetrics.exceptions import UnknownArgumentError
 
 _SCORES = "y_score score scores prediction predictions pred preds y_prob y_proba y_pred_proba probas_pred y_hat"
@@ -84,13 +85,14 @@ def suggest_call(elsewhere: str = "") -> Callable[[Callable[_Given, _Result]], C
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        signature = _Signature.of(function)
+        signature, check = _Signature.of(function), argument_checker(function)
 
         @functools.wraps(function)
         def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
             call = _Call(signature, args[signature.is_method :], kwargs)
             if call.labels_are_a_table():
                 raise call.table_error()
+            check(args, kwargs)
             try:
                 return function(*args, **kwargs)
             except TypeError:
@@ -178,7 +180,7 @@ class _Call(NamedTuple):
             rule = f"{len(self.args)} values without a name, where {name} takes {takes}. {answer}"
             return UnknownArgumentError.about(name, rule.rstrip())
         if word is None and self.args and "y_true" in self.kwargs:
-            return UnknownArgumentError.about("y_true", f"passed twice. Write {self.corrected()}.")
+            return UnknownArgumentError("y_true", "passed twice", "", f"Write {self.corrected()}.")
         if word is None:
             return None
         meant, code = self.signature.meant(word), _code(word, self.kwargs[word])
@@ -199,7 +201,7 @@ class _Call(NamedTuple):
         else:
             answer = f"It takes {', '.join(names)}."
         call = self.corrected() if meant is not None else None
-        return UnknownArgumentError.about(word, f"no argument of {name}. {answer}{f' Write {call}.' if call else ''}")
+        return UnknownArgumentError(word, f"no argument of {name}", f"{answer}{f' Write {call}.' if call else ''}")
 
     def corrected(self) -> str | None:
         """Return the call in our words, with data under the names that the caller used; None if a word is unknown."""

@@ -29,9 +29,9 @@ from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
-from darkmetrics.missingness.base import Mechanism, prevalence_in_words
-from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.base import Mechanism, describe_prevalence
+from darkmetrics.missingness.mixture import MIN_STATED, mechanism_weights, select_mechanism
+from darkmetrics.missingness.reference import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.result import Result, load
@@ -70,7 +70,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
     posterior: Posterior
-    # What was said about why labels are missing (`missingness.choice.stated_reason`); None: nothing.
+    # What was said about why labels are missing (`missingness.choice.stated_mechanism`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
     reference: ReferenceLike | None = None
@@ -104,7 +104,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     def __sub__(self, other: object) -> Any:
         """Return the change from another evaluation to this one, as `compare_evaluations(self, other)` does."""
-        return load("changes.run:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        return (
+            load("changes.change:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("distributions", ()):
@@ -157,7 +159,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         NaN where the metric is never defined.
         """
         name = name_in(self.distributions, metric)
-        value = target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+        value = target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         return chance_of_target(self.distributions[name], value, self.metrics[name].better)
 
     @cached_property
@@ -229,24 +231,24 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         """
         name = name_in(self.distributions, metric)
         return load("sensitivity:tipping_point_of")(
-            self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+            self, name, target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         )
 
-    def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
-        """How likely a metric meets a target if labels are missing for each of the reasons that were mixed.
+    def target_by_mechanism(self, metric: str, target: float) -> dict[str, float]:
+        """How likely a metric meets a target if labels are missing for each of the mechanisms that were mixed.
 
-        Empty where one reason was stated, or nothing is mixed.
+        Empty where one mechanism was stated, or nothing is mixed.
         """
         metric, found = name_in(self.distributions, metric), dict[str, float]()
-        if not self.posterior.reasons or not self.posterior.independent:
+        if not self.posterior.mechanisms or not self.posterior.independent:
             return found
-        for k in np.flatnonzero(weight_of_reasons(self.posterior) >= REFUTED):
-            rows, posterior = nodes_of_reason(self.posterior, int(k)).without_strata(self.data)
+        for k in np.flatnonzero(mechanism_weights(self.posterior) >= MIN_STATED):
+            rows, posterior = select_mechanism(self.posterior, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
             distribution = next(self.method.distributions([functional], posterior, rng=0))
             if self.scope == "population":
                 distribution = Population(rows, posterior).distribution(self.metrics[metric], distribution)
-            found[self.posterior.reasons[k]] = chance_of_target(distribution, target, self.metrics[metric].better)
+            found[self.posterior.mechanisms[k]] = chance_of_target(distribution, target, self.metrics[metric].better)
         return found
 
     @cached_property
@@ -435,7 +437,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
             return words
         words += filter(None, self.assumption.split("\n"))
         if len(self.posterior) > 1 and self.data.missing_cells.size:
-            words.append(prevalence_in_words(self.data, self.posterior))
+            words.append(describe_prevalence(self.data, self.posterior))
         if self.arrival is not None:
             words.append(self.arrival.headline())
         if self.stated is None:

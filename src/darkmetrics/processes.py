@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import ProgressLike
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.logs import LOGGER
 from darkmetrics.question import generator_from
+from darkmetrics.wording import setting
 
 
 def generators_from(rng: Any, number: int) -> list[np.random.Generator]:
@@ -30,8 +31,7 @@ def generators_from(rng: Any, number: int) -> list[np.random.Generator]:
 
 def jobs_from(n_jobs: Any) -> int:
     """A number of processes; -1 stands for all cores."""
-    if not is_whole(n_jobs) or (n_jobs < 1 and n_jobs != -1):
-        raise InputError(f"n_jobs: {n_jobs!r}. It must be a whole number of at least 1, or -1 for one per core.")
+    check_value("n_jobs", n_jobs)
     return os.cpu_count() or 1 if n_jobs == -1 else int(n_jobs)
 
 
@@ -40,7 +40,7 @@ def run_each(
 ) -> list[Any]:
     """The results in order, by one process or several."""
     if not (progress is None or isinstance(progress, (bool, np.bool_)) or callable(progress)):
-        raise InputError(f"progress: expected True, False, None or a function of (done, total), got {progress!r}.")
+        raise InputError("progress", f"expected True, False, None or a function of (done, total), got {progress!r}")
     jobs = min(jobs, len(pieces))
     LOGGER.info("%s: %d pieces of work, %d at a time", title, len(pieces), max(jobs, 1))
     if jobs <= 1:
@@ -49,8 +49,10 @@ def run_each(
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise InputError(
-            f"n_jobs: a metric, label model or mechanism cannot be sent to other processes ({error}). Define it in a "
-            "module, not on the fly, or use n_jobs=1."
+            "n_jobs",
+            f"a metric, label model or mechanism cannot be sent to other processes ({error})",
+            "",
+            f"Define it in a module, not on the fly, or use {setting('n_jobs', 1)}.",
         ) from None
     try:
         with _one_thread_each(), ProcessPoolExecutor(jobs, mp_context=_context()) as pool:
@@ -58,8 +60,10 @@ def run_each(
             return list(shown(results, len(pieces), progress, title))
     except BrokenProcessPool as error:
         raise InputError(
-            f"n_jobs: {jobs} processes could not be started, or one of them died ({error}). A script that is run by "
-            "Python needs its calls below `if __name__ == '__main__':`; n_jobs=1 needs nothing."
+            "n_jobs",
+            f"{jobs} processes could not be started, or one of them died ({error})",
+            "A script that is run by Python needs its calls below `if __name__ == '__main__':`; "
+            f"{setting('n_jobs', 1)} needs nothing.",
         ) from error
 
 
@@ -95,7 +99,7 @@ def shown(results: Iterable[Any], total: int, progress: ProgressLike, title: str
         from rich.progress import track
     except ImportError:
         if progress:
-            raise InputError("progress: needs the package rich; pip install 'darkmetrics[cli]'.") from None
+            raise InputError("progress", "needs the package rich; pip install 'darkmetrics[cli]'") from None
         return iter(results)
     return iter(track(results, title, total, console=Console(stderr=True), transient=True))
 

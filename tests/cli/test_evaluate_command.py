@@ -150,7 +150,9 @@ def test_reference_rows_from_a_second_file(run, csv_file, tmp_path, data):
     path.write_text(csv_text({"label": other.truth, "score": other.score}))
     done = run("evaluate", csv_file, "--reference", path, "--missingness", "by_score_and_label", "-f", "json")
     result = dm.evaluate(
-        data.label, data.score, missingness=dm.missing.ByScoreAndLabel(reference=(other.truth, other.score))
+        data.label,
+        data.score,
+        missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(other.truth, other.score)),
     )
     assert json.loads(done.out) == result.to_dict()
 

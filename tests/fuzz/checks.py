@@ -81,7 +81,7 @@ def believed(case: Case, data: dm.EvaluationSet) -> Believed:
     if not case.bucketed or not own.size:
         return Believed(Posterior(case.node_weight, chance))
     _, first, bucket = np.unique(np.vstack([cells.score[own], chance]), axis=1, return_index=True, return_inverse=True)
-    return Believed(Posterior(case.node_weight, chance[:, first], bucket=bucket.ravel()))
+    return Believed(Posterior(case.node_weight, chance[:, first], column=bucket.ravel()))
 
 
 def ask(case: Case, names: list[str], method: Any = "auto", **options: Any) -> dm.Evaluation:

@@ -82,7 +82,7 @@ def random_nodes(data, k, seed, *, bucketed):
     p = rng.random((k, cells if bucket is None else 3))
     p[rng.random(p.shape) < 0.15] = 1.0
     p[rng.random(p.shape) < 0.15] = 0.0
-    return Posterior(rng.dirichlet(np.full(k, 0.7)), p, bucket=bucket)
+    return Posterior(rng.dirichlet(np.full(k, 0.7)), p, column=bucket)
 
 
 mixable = recipes.filter(lambda recipe: recipe.weights != "apart" and recipe.missing <= 8)
@@ -117,7 +117,7 @@ def test_ranks_far_apart_in_one_bucket_are_not_taken_for_their_mean():
     y = (rng.random(40) < 0.5).astype(float)
     y[[0, 1, 2, 3, 4, 35, 36, 37, 38, 39]] = math.nan
     problem = Problem(y, score, (score >= 0.5).astype(int), np.ones(40), None)
-    posterior = Posterior(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), bucket=np.zeros(10, dtype=np.int64))
+    posterior = Posterior(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), column=np.zeros(10, dtype=np.int64))
     assert wrong_mixture(CERTIFIED, problem, posterior) == []
 
 

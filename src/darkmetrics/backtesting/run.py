@@ -190,7 +190,7 @@ class _Given:
         names = frames.row_names(y_true=y_true, y_score=y_score)
         positive, missing, _ = read_labels(labels, missing, pos_label, missing_label, "y_true")
         # Rows without a label take no part, but count where a bad one is named by its place.
-        check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite; drop or fill those rows.")
+        check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite.", "Drop or impute those rows.")
         return cls((positive, missing), score, names)
 
     def names_at(self, rows: BoolArray) -> frames.RowNames | None:

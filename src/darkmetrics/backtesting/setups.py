@@ -15,7 +15,7 @@ from darkmetrics.masks import Mask
 from darkmetrics.methods import Method, method_from
 from darkmetrics.missing import Covariates, Delayed, ExponentialTilt, Fixed, Mechanism, mechanism_from
 from darkmetrics.missingness.fixed import has_probabilities
-from darkmetrics.missingness.score_table import reference_set, reference_table
+from darkmetrics.missingness.score_table import reference_table
 from darkmetrics.posterior import Posterior
 
 
@@ -105,11 +105,10 @@ class Ground:
         if isinstance(model, Covariates):
             X: Any = model.X
             self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
-        own: Any = model
-        given = getattr(own, "reference", None)
-        if given is None or isinstance(given, EvaluationSet) or not hasattr(own, "__dataclass_fields__"):
-            return model
-        read: Mechanism = replace(own, reference=self._reference(given))
+        read = model.with_reference_set(self.pos_label, self.missing_label)
+        reference = getattr(read, "reference", None)
+        if isinstance(reference, EvaluationSet):
+            reference_table(reference, self.complete)  # refuses rows that cannot be a reference
         return read
 
     def _with_probabilities(self, fixed: Fixed) -> Fixed:
@@ -131,14 +130,6 @@ class Ground:
                 "backtest leaves out the others. Give those of the labeled rows."
             )
         raise InputError(f"missingness: {rows:,} {what}, but y_true has {labeled:,} rows. Give one per row.")
-
-    def _reference(self, rows: Any) -> EvaluationSet | None:
-        """Reference rows, read once with the labels as the user named them: repeats know only 0 and 1."""
-        if rows is not None and not isinstance(rows, EvaluationSet):
-            rows = reference_set(rows, self.pos_label, self.missing_label)
-        reference_table(rows, self.complete)  # has a message for rows that cannot be a reference
-        reference: EvaluationSet | None = rows
-        return reference
 
 
 def _named(given: Any, argument: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missing import Covariates, Delayed, Fixed, Propensity, Reference
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.fixed import has_probabilities
-from darkmetrics.missingness.mixture import reasons_differ, reasons_in_words
+from darkmetrics.missingness.mixture import describe_prevalences, mechanisms_differ
 from darkmetrics.question import Question
 
 # A model that is ahead with less probability is not called ahead.
@@ -167,11 +167,12 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
             beliefs = joint_beliefs(rows, question, reference)
         except InputError as error:
             first = f"scores[{rows.names[0]!r}]"
-            raise error.renamed({"Fixed(y_score)": f"Fixed({first})", "y_score": first}) from None
+            names = {"dm.missing.Fixed(y_score)": f"dm.missing.Fixed({first})", "y_score": first}
+            raise error.worded_for(names) from None
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.scope == "population":
             found[rows.names[0]]  # refuses metrics that cannot be evaluated in the population
-        if question.missingness in (None, "unknown") and reasons_differ(beliefs.of_data):
+        if question.missingness in (None, "unknown") and mechanisms_differ(beliefs.of_data):
             finding, request = _reasons_message(found)
             if question.missingness is None:
                 warn(f"{finding} {request}", MissingnessWarning)
@@ -189,7 +190,7 @@ def _reasons_message(found: Comparison) -> tuple[str, str]:
     """Return how the fraction of positives depends on the mechanism, and the request to state it."""
     finding = (
         "Scores differ between labeled and missing rows, and the estimates may depend on why labels are missing. Of "
-        f"the missing rows, {reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive."
+        f"the missing rows, {describe_prevalences(found.beliefs.data, found.beliefs.of_data)} are positive."
     )
     request = (
         "Set missingness='by_score' or 'by_label', or pass missingness=dm.missing.Reference(labels, scores) of fully "

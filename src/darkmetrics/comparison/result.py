@@ -13,7 +13,7 @@ from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.models import ComparedModels, mirror
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
-from darkmetrics.comparison.rows import ReferenceRows, SharedRows
+from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
@@ -21,6 +21,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.question import Question, scope_from
 from darkmetrics.result import Result, load
 from darkmetrics.storing import made_of
@@ -59,7 +60,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
     question: Question
     beliefs: Beliefs
     # Fully labeled rows, if any were given: labels, and scores by model.
-    reference: ReferenceRows | None = None
+    reference: Reference | None = None
     # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
     seed: int = 0
     warnings: tuple[RecordedWarning, ...] = ()

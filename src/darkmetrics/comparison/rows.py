@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
 from darkmetrics._text import a_kind_of, counted
-from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import (
@@ -24,9 +23,6 @@ from darkmetrics.data.rules import (
 )
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.storing import made_of
-
-# Fully labeled rows: labels, and the scores of every model by its name.
-ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -231,7 +227,7 @@ def shared_rows(
             raise InputError.about(
                 argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
             )
-        check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
+        check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
     given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
     names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")

@@ -16,6 +16,7 @@ from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, neste
 from darkmetrics.data.ages import describe_age, settled
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import named
 
 _COLUMNS = ("score", "decision", *COUNTS, "weight", "probability", "low", "high", *KINDS)
 
@@ -80,7 +81,10 @@ def check_no_groups(what: str, *groups: IntArray | None) -> None:
     """Sets whose rows belong to groups stay as they are: cells of two sets do not say which groups are the same."""
     if any(one is not None for one in groups):
         raise InputError(
-            f"clusters: a set with clusters cannot be {what}. Build a set from all rows, or leave clusters out."
+            "clusters",
+            f"a set with clusters cannot be {what}",
+            "Counts do not store which clusters of two sets are the same.",
+            f"Build one set from all rows, or leave {named('clusters')} out.",
         )
 
 
@@ -88,7 +92,7 @@ def bucket_number(score_bins: Any) -> int:
     """A number of buckets as given by a user: the power of two at or below it."""
     whole = isinstance(score_bins, (int, np.integer)) and not isinstance(score_bins, bool)
     if not whole or score_bins < FEWEST_BUCKETS:
-        raise InputError(f"score_bins: expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}.")
+        raise InputError("score_bins", f"expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}")
     return nested_number(score_bins)
 
 
@@ -231,8 +235,10 @@ def with_late_labels(whole: Cells, late: Cells, score_bins: int | None, threshol
     """The first table after labels have arrived: the labeled rows of the second were missing theirs in the first."""
     if whole.age is not None:
         raise InputError(
-            "late: the rows of the set have ages, and are older when their labels have come. Count the rows anew, as "
-            "of the later date."
+            "late",
+            "the rows of the set have ages",
+            "Rows are older when their labels have arrived.",
+            f"Count the rows again, with a later {named('as_of')}.",
         )
     place = late_places(whole, late, score_bins, threshold)
     positives, negatives = (_at(place, labels, whole) for labels in (late.positives, late.negatives))
@@ -255,8 +261,10 @@ def late_places(whole: Cells, late: Cells, score_bins: int | None, threshold: fl
         table, cell = (whole, at) if at < whole.score.size else (late, _first_stranger(late, place))
         n = int(arrived[at]) if at < whole.score.size else int((late.positives + late.negatives)[cell])
         raise InputError(
-            f"late: {n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
-            f"{'is' if there == 1 else 'are'} missing. Late labels belong to rows of this set that had none."
+            "late",
+            f"{n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
+            f"{'is' if there == 1 else 'are'} missing",
+            "Labels that arrive belong to rows of this set that had none.",
         )
     return place
 
@@ -304,8 +312,10 @@ def _refuse_too_many(whole: Cells, part: Cells, place: IntArray, name: str, shor
     there = 0 if at == whole.score.size else int(getattr(whole, name)[at])
     n = int(getattr(part, name)[cell])
     raise InputError(
-        f"cells: {n:,} {_LABELED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the "
-        f"set has {there:,}. Only rows that are in a set can be taken out of it."
+        "cells",
+        f"{n:,} {_LABELED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the set "
+        f"has {there:,}",
+        "Only rows that are in a set can be taken out of it.",
     )
 
 

@@ -9,7 +9,7 @@ from darkmetrics.missingness.checks import LEVEL, p_text
 from darkmetrics.tables import number_text
 
 if TYPE_CHECKING:
-    from darkmetrics.diagnosis.reasons import Reason
+    from darkmetrics.diagnosis.mechanisms import MechanismEstimate
     from darkmetrics.diagnosis.result import Diagnosis
     from darkmetrics.missingness.arrival import Arrival
 
@@ -71,7 +71,7 @@ def _of_groups(found: "Diagnosis") -> str:
         return ""
     return (
         f"These are the rows of {found.groups:,} groups, each with a label model of its own. Where groups differ, the "
-        "labeled and missing rows of all of them together differ too, whatever the reason in each: ask the groups."
+        "labeled and missing rows of all of them together differ too, whatever the mechanism in each: ask the groups."
     )
 
 
@@ -108,19 +108,19 @@ def _of_scores(found: "Diagnosis", kind: str) -> str:
 def _of_prevalence(found: "Diagnosis", kind: str) -> str:
     """The share of positives among missing rows, and the metric that moves most."""
     # What was just refuted is left to the table.
-    reasons = {k: r for k, r in found.reasons.items() if not (k == "by label" and kind == "not by label alone")}
-    if not reasons:
+    mechanisms = {k: r for k, r in found.mechanisms.items() if not (k == "by label" and kind == "not by label alone")}
+    if not mechanisms:
         return ""
-    shown = [f"{reason.prevalence.mean:.1%} if {name}" for name, reason in reasons.items()]
+    shown = [f"{mechanism.prevalence.mean:.1%} if {name}" for name, mechanism in mechanisms.items()]
     text = f"Positive missing rows: {_listed(shown)}"
     if found.labeled_prevalence is not None:
         text += f" (labeled ones: {found.labeled_prevalence:.1%})"
-    return text + _largest_move(list(reasons.values())) + "."
+    return text + _largest_move(list(mechanisms.values())) + "."
 
 
-def _largest_move(reasons: "list[Reason]") -> str:
-    """The metric that moves most from the first reason to another one, in the digits that are printed; or nothing."""
-    first, *others = reasons
+def _largest_move(mechanisms: "list[MechanismEstimate]") -> str:
+    """Return the metric that moves most from the first mechanism to another, in the digits printed; or nothing."""
+    first, *others = mechanisms
     moves = []
     for name, start in first.metrics.items():
         for other in others:
@@ -218,9 +218,9 @@ def _of_ages(arrival: "Arrival") -> str:
 
 
 def _of_statement(stated: str, kind: str, give: str) -> str:
-    """What the data mean for a reason that has been stated."""
+    """What the data mean for a mechanism that has been stated."""
     if stated == "probabilities":
-        return "The label model that was given has probabilities of its own, whatever the reason."
+        return "The label model that was given has probabilities of its own, whatever the mechanism."
     if stated == "propensity":
         return ""  # said before all else
     if stated == "unknown":

@@ -13,7 +13,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_value, checked
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
 from darkmetrics.tables import decimals_for, finite, html_table, interval_text, number_text
@@ -67,10 +67,7 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """Validate the probability of an interval."""
-    if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
-        percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
-        hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
-        raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.{hint}")
+    check_value(name, confidence_level)
     return float(confidence_level)
 
 
@@ -81,7 +78,7 @@ def _parse_numbers(name: str, value: Any) -> FloatArray:
             return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{name}: expected a number or an array of numbers, got {reprlib.repr(value)}.")
+    raise InputError(name, reprlib.repr(value), "It must be a number or an array of numbers.")
 
 
 # What people try by the names of other libraries, and the call to make.
@@ -180,12 +177,18 @@ class MetricDistribution(ABC):
         return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right.
+
+        The paper's PIT is F(t), the `cdf`, which is larger at an atom.
+        """
         values = _parse_numbers("t", t)
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(
-                f"t: {values.size:,} values, each of them 0 or 1, look like labels. Give the value of the metric under "
-                "them; dm.verify tests an evaluation against labels that arrived later."
+                "t",
+                f"{values.size:,} values, each of them 0 or 1, look like labels",
+                "",
+                "Pass the value of the metric under these labels. dm.verify tests an evaluation against labels that "
+                "arrived later.",
             )
         return self._apply(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
@@ -202,7 +205,7 @@ class MetricDistribution(ABC):
         levels = _parse_numbers("q", q)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
-            raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
+            raise InputError("q", f"{bad:g}", "Quantile levels must lie in [0, 1].")
         return self._apply(levels, self._quantiles)
 
     def _quantiles(self, q: FloatArray) -> FloatArray:
@@ -230,8 +233,10 @@ class MetricDistribution(ABC):
             proof = self.certificate
             if proof is None:
                 raise MethodError(
-                    f"certified: nothing is proven about the error of a law found by {self.method!r}. "
-                    "Use one of the methods 'auto', 'exact', 'monte_carlo' and 'gaussian'."
+                    "certified",
+                    f"no error bound is proven for {self.method!r}",
+                    "",
+                    "Use one of the methods 'auto', 'exact', 'monte_carlo' and 'gaussian'.",
                 )
             if proof.known != 0.0:
                 return Interval(*proof.inside(*self.bounds, confidence_level))
@@ -241,6 +246,7 @@ class MetricDistribution(ABC):
         """Return the bounds over all label assignments to the missing rows (attained if `bounds_sharp`)."""
         return self.bounds
 
+    @checked
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
         """Draw values from the distribution; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)

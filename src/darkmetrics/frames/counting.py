@@ -28,6 +28,7 @@ from darkmetrics.frames.labels import Labeled, classes_found, labeled
 from darkmetrics.frames.roles import ColumnNames, Rows, argument_of, check_name, numbered, read_roles, title
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text
+from darkmetrics.wording import named, setting
 
 # The column that says which rows share their fate, as a key.
 _KEY = "by 0"
@@ -45,9 +46,9 @@ _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
 _STRETCHES, _STRETCH = 6, 3
 # What rows are counted by beside score and decision, and what helps where that makes too many cells.
 _FEW_VALUES = {
-    "weight": "round the weights to fewer different values",
-    "stratum": "use fewer strata",
-    "propensity": "round the propensities to fewer different values",
+    "weight": "Round the weights to fewer different values.",
+    "stratum": "Use fewer strata.",
+    "propensity": "Round the propensities to fewer different values.",
 }
 
 
@@ -117,7 +118,7 @@ def count_cells(
         with named_clusters(clusters):
             rows = read_roles(found, columns, by, time, period)
         if rows.count == 0:
-            raise InputError("data: no rows. At least one row is needed.")
+            raise InputError("data", "no rows", "At least one row is needed.")
         if clusters is not None and each_its_own(rows, clusters):
             rows = replace(rows, keys={})
         source = labeled(rows, pos_label, missing_label)
@@ -170,10 +171,13 @@ def buckets_wanted(score_bins: Any) -> str | int:
     if isinstance(score_bins, str) and score_bins in ("auto", "exact"):
         return score_bins
     if isinstance(score_bins, bool) or not isinstance(score_bins, (int, np.integer)):
-        raise InputError(f"score_bins: expected 'auto', 'exact' or a number of score bins, got {score_bins!r}.")
+        raise InputError("score_bins", repr(score_bins), "It must be 'auto', 'exact' or a number of score bins.")
     if not FEWEST_BUCKETS <= score_bins <= MOST_BUCKETS:
         raise InputError(
-            f"score_bins: {int(score_bins):,} bins. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+            "score_bins",
+            f"{int(score_bins):,} bins",
+            "",
+            f"Pass {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or 'exact'.",
         )
     return nested_number(int(score_bins))
 
@@ -209,7 +213,11 @@ class _Counter:
         """Return the numbers of groups and rows."""
         table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(MOST_EXACT + 1))
         if len(table) > MOST_EXACT:
-            raise InputError(f"by: more than {MOST_EXACT:,} groups. Group by columns with fewer different values.")
+            raise InputError(
+                "by",
+                f"more than {MOST_EXACT:,} groups",
+                "Group by columns with fewer different values.",
+            )
         return len(table), int(numbers(table, "rows").sum())
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
@@ -223,7 +231,10 @@ class _Counter:
         if or_none:
             return None
         raise InputError(
-            f"score_bins: 'exact', but there are more than {most:,} cells. Pass 'auto' or a number of bins."
+            "score_bins",
+            f"'exact', but there are more than {most:,} cells",
+            "",
+            "Pass 'auto' or a number of bins.",
         )
 
     def bucketed(self, score_bins: int, *, or_none: bool = False) -> Tally | None:
@@ -254,25 +265,32 @@ class _Counter:
             if or_none:
                 return None
             if self.aged:
-                raise InputError.about(
+                raise InputError(
                     "score_bins",
-                    f"more than {most:,} cells of score, decision, age and delay in {score_bins:,} score bins. Use a "
-                    "smaller number of bins, dates without a time of day, or fewer groups or weights.",
+                    f"more than {most:,} cells of score, decision, age and delay in {score_bins:,} score bins",
+                    "",
+                    "Use a smaller number of bins, dates without a time of day, or fewer groups or weights.",
                 )
             if len(self.scores) > 1:
                 raise InputError(
-                    f"score_bins: more than {most:,} cells of all scores together. Pass a smaller number of bins."
+                    "score_bins",
+                    f"more than {most:,} cells of all scores together",
+                    "",
+                    "Pass a smaller number of bins.",
                 )
             if self.extra_keys:
                 role = self.extra_keys[0]
-                raise InputError.about(
+                raise InputError(
                     self.columns.title(role),
-                    f"more than {most:,} cells of score, decision and {role}. Rows are counted by {role}; "
-                    f"{_FEW_VALUES[role]}.",
+                    f"more than {most:,} cells of score, decision and {role}",
+                    f"Rows are counted by {role}.",
+                    _FEW_VALUES[role],
                 )
             raise InputError(
-                f"by: more than {most:,} cells of {score_bins:,} score bins per group. Use fewer groups, or a "
-                "smaller number of bins."
+                "by",
+                f"more than {most:,} cells of {score_bins:,} score bins per group",
+                "",
+                "Use fewer groups, or a smaller number of bins.",
             )
         return self._checked(tallied(table, self.source.rows, keys))
 
@@ -336,7 +354,7 @@ class _Counter:
 
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:
-            raise InputError("data: no rows. At least one row is needed.")
+            raise InputError("data", "no rows", "At least one row is needed.")
         for i, column in enumerate(self.scores):
             bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[column])
             if bad.any():
@@ -356,8 +374,8 @@ class _Counter:
         assert self.source.rows.decision is not None
         found = {self.source.rows.decision.original(value) for value in few["decision"].to_list()}
         if len(found) > 2:
-            raise InputError.about(
-                self.columns.title("decision"), f"{len(found)} values in 1,000 rows. Decisions take two."
+            raise InputError(
+                self.columns.title("decision"), f"{len(found)} values in 1,000 rows", "Predictions take two values."
             )
 
 
@@ -365,10 +383,19 @@ def cluster_key(name: str, columns: ColumnNames) -> tuple[str]:
     """The column as the only key, checked against what it cannot be had with."""
     check_name("clusters", name)
     if columns.scored_at is not None:
-        raise InputError("clusters: not with scored_at; rows with ages are counted by their bins. Leave one out.")
+        raise InputError(
+            "clusters",
+            f"passed with {named('scored_at')}",
+            "Rows with ages are counted in bins, which do not keep clusters.",
+            "Leave one of the two out.",
+        )
     if name in columns.given().values():
         part = next(part for part, other in columns.given().items() if other == name)
-        raise InputError(f"clusters: column {name!r} is also {argument_of(part)}. Each needs a column of its own.")
+        raise InputError(
+            "clusters",
+            f"column {name!r} is also {named(argument_of(part))}",
+            "Each needs a column of its own.",
+        )
     return (name,)
 
 
@@ -380,7 +407,7 @@ def named_clusters(name: str | None) -> Iterator[None]:
     except InputError as error:
         if name is None:
             raise
-        raise error.renamed({"by": "clusters", title("by", name): title("clusters", name)}) from None
+        raise error.worded_for({"by": "clusters"}) from None
 
 
 def each_its_own(rows: Rows, name: str) -> bool:
@@ -393,9 +420,11 @@ def each_its_own(rows: Rows, name: str) -> bool:
     found = collected(asked.select(nw.len().alias("rows"), key.n_unique().alias("values"), nw.col("gap").sum()))
     count, values, gaps = (int(numbers(found, column)[0]) for column in ("rows", "values", "gap"))
     if gaps:
-        raise InputError.about(
+        raise InputError(
             title("clusters", name),
-            f"{gaps:,} of {count:,} rows have no value. Every row needs one; a row of its own a value of its own.",
+            f"{gaps:,} of {count:,} rows have no value",
+            "Every row needs a cluster ID.",
+            "Pass a unique ID for a row without a cluster.",
         )
     return values == count
 
@@ -404,15 +433,18 @@ def check_exact(name: str, score_bins: str | int) -> None:
     """Scores of rows that share their fate cannot be had in buckets."""
     if isinstance(score_bins, int):
         raise InputError(
-            f"clusters: the rows of {name!r} are told apart by their exact scores. Leave score_bins at 'auto', or "
-            "leave clusters out."
+            "clusters",
+            f"clusters {name!r} with {setting('score_bins', score_bins)}",
+            "Rows of clusters are counted by their exact scores.",
+            f"Leave {named('score_bins')} at 'auto', or leave {named('clusters')} out.",
         )
 
 
 def too_many_clustered(name: str, most: int) -> InputError:
     """That rows would have to be brought here that are too many."""
-    return InputError.about(
+    return InputError(
         title("clusters", name),
-        f"more than {most:,} cells of cluster and score. Clustered rows are not counted in bins; take whole "
-        "clusters at random, as many as fit, or leave clusters out.",
+        f"more than {most:,} cells of cluster and score",
+        "Clustered rows are not counted in bins.",
+        f"Draw whole clusters at random, as many as fit, or leave {named('clusters')} out.",
     )

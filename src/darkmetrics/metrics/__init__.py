@@ -32,6 +32,7 @@ from darkmetrics.metrics.ranking import (
 )
 from darkmetrics.metrics.scoring import SCORING_METRICS, CallableMetric, LossMetric, metric_from_callable
 from darkmetrics.metrics.unlisted import OTHER_NAMES, UNLISTED_METRICS
+from darkmetrics.wording import code
 
 __all__ = [
     "DEFAULT_METRICS",
@@ -84,13 +85,13 @@ def metrics_from(metrics: object) -> list[Metric]:
     elif isinstance(metrics, Sequence) or hasattr(metrics, "__iter__"):
         chosen = [one for metric in metrics for one in _meant(metric)]
     else:
-        raise InputError(f"metrics: expected names or metrics, got {metrics!r}.")
+        raise InputError("metrics", repr(metrics), "It must be names or metrics.")
     if not chosen:
-        raise InputError("metrics: none given. Name at least one; list_metrics() shows all.")
+        raise InputError("metrics", "none", "", f"Pass at least one. {code('list_metrics()')} shows all.")
     names = [metric.name for metric in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise InputError(f"metrics: {twice!r} is asked for twice.")
+        raise InputError("metrics", f"{twice!r} is passed twice", "", "Pass it once.")
     return chosen
 
 
@@ -116,7 +117,11 @@ def _one(metric: Any) -> Metric:
         return metric_from_text(metric)
     if callable(metric):
         return metric_from_callable(metric)
-    raise InputError(f"metrics: expected a name, a Metric or a callable f(y_true, y_score), got {metric!r}.")
+    raise InputError(
+        "metrics",
+        repr(metric),
+        "It must be a name, a Metric or a function f(y_true, y_score).",
+    )
 
 
 def _named(name: str, metric: Any) -> Metric:

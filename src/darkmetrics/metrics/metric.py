@@ -16,6 +16,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.wording import code
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)
@@ -138,9 +139,9 @@ def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metr
     0.3333333333333333
     """
     if not isinstance(metric, (Metric, Family)):
-        raise InputError(f"metric: expected a Metric such as ConfusionMetric(...), got {metric!r}.")
+        raise InputError("metric", repr(metric), "It must be a Metric such as ConfusionMetric(...).")
     if metric.name in _REGISTRY and not overwrite:
-        raise InputError(f"metric: {metric.name!r} is already registered; pass overwrite=True to replace it.")
+        raise InputError("metric", f"{metric.name!r} is already registered", "", "Pass overwrite=True to replace it.")
     _REGISTRY[metric.name] = metric
     return metric
 
@@ -204,7 +205,7 @@ def registered(name: str) -> Metric | Family:
         found = _REGISTRY.get(spelling) or _ALSO.get(spelling)
         if found is not None:
             return found
-    raise unknown_name("metrics", "metric", name, _REGISTRY, f"list_metrics() shows all {len(_REGISTRY)}.")
+    raise unknown_name("metrics", "metric", name, _REGISTRY, f"{code('list_metrics()')} shows all {len(_REGISTRY)}.")
 
 
 def metric_from_text(text: str) -> Metric:
@@ -215,10 +216,11 @@ def metric_from_text(text: str) -> Metric:
         if isinstance(record, Metric):
             return record
         if record.needs_argument:
-            raise InputError(f"metrics: {text!r} needs a parameter, for example {record.example.name!r}.")
+            fix = f"Pass one, such as {record.example.name!r}."
+            raise InputError("metrics", f"{text!r} has no parameter", "", fix)
         return record.make()
     if isinstance(record, Metric):
-        raise InputError(f"metrics: {record.name!r} takes no parameter, got {text!r}.")
+        raise InputError("metrics", repr(text), f"{record.name!r} takes no parameter.")
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
@@ -229,7 +231,7 @@ def metric_from_text(text: str) -> Metric:
     except InputError:
         raise
     except (SyntaxError, ValueError, TypeError):
-        raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+        raise InputError("metrics", f"cannot read {text!r}", "", f"Write it like {record.example.name!r}.") from None
 
 
 # One metric: its name, its record, or a function of labels and scores.
@@ -251,11 +253,11 @@ def _argument(node: ast.expr, text: str) -> Any:
 def number_argument(value: Any, name: str, *, above: float) -> float:
     """A parameter of a metric as a float, checked to be large enough and not so large that a formula overflows."""
     if not is_number(value) or not np.isfinite(value):
-        raise InputError(f"{name}: expected a finite number, got {value!r}.")
+        raise InputError(name, repr(value), "It must be a finite number.")
     if value < above:
-        raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at least {above:g}.")
     if value > _LARGEST:
-        raise InputError(f"{name}: {value!r}. It must be at most {_LARGEST:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at most {_LARGEST:g}.")
     return float(value)
 
 

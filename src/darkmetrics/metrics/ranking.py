@@ -181,7 +181,7 @@ class TopMetric(Metric):
         k = float(self._size(n, cells))
         if k > n:
             there = f"there are only {n:g} rows" if cells.weight is None else f"the weights of all rows sum to {n:g}"
-            raise InputError(f"k: {self.name} asks for the top {k:g}, but {there}.")
+            raise InputError("k", f"{self.name} asks for the top {k:g}, but {there}")
         share = _spread(_share_in_top(total, k), cells)
         known = cells.mass(cells.positives)
         share_missing = share[rows]
@@ -303,13 +303,13 @@ def _rate_at_cut(positive: FloatArray, total: FloatArray, k: FloatArray, row: Fl
 
 def _k_of(k: Any) -> tuple[float, bool]:
     if not is_number(k) or not np.isfinite(k):
-        raise InputError(f"k: expected a count of rows or a fraction of them, got {k!r}.")
+        raise InputError("k", repr(k), "It must be a number of rows or a fraction of the rows.")
     if isinstance(k, (int, np.integer)):
         if k < 1:
-            raise InputError(f"k: {k}. The top k must hold at least one row.")
+            raise InputError("k", repr(k), "The top k must have at least one row.")
         return float(k), False
     if not 0.0 < k <= 1.0:
-        raise InputError(f"k: {k!r}. A fraction of the rows lies in (0, 1]; a count is a whole number.")
+        raise InputError("k", repr(k), "A fraction of the rows lies in (0, 1]. A number of rows is whole.")
     return float(k), True
 
 
@@ -415,7 +415,7 @@ def lift_at_k(k: int | float) -> TopMetric:
 
 def _check_ties(ties: str) -> bool:
     if ties not in ("half", "full"):
-        raise InputError(f"ties: expected 'half' or 'full', got {ties!r}.")
+        raise InputError("ties", repr(ties), "It must be 'half' or 'full'.")
     return ties == "full"
 
 

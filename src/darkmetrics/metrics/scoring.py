@@ -52,7 +52,8 @@ class LossMetric(Metric):
         cells, rows = data.cells, data.missing_cells
         if self.needs_probabilities and not (cells.score[0] >= 0.0 and cells.score[-1] <= 1.0):
             bad = cells.score[0] if cells.score[0] < 0.0 else cells.score[-1]
-            raise InputError(f"metrics: {self.name!r} needs scores that are probabilities, found {bad:g}.")
+            rule = f"{self.name!r} needs scores that are probabilities."
+            raise InputError("y_score", f"{bad:g}", rule, f"Pass probabilities, or leave {self.name!r} out.")
         if_one, if_zero = (self._losses(y, cells.score) for y in (1.0, 0.0))
         total = float(cells.mass(cells.total).sum())
         known = cells.mass(cells.positives) @ if_one + cells.mass(cells.negatives + cells.missing) @ if_zero
@@ -105,13 +106,16 @@ class LossMetric(Metric):
         loss = np.asarray(self.loss(y, score), dtype=np.float64)
         if loss.shape != y.shape:
             raise InputError(
-                f"loss: {self.name!r} returned shape {loss.shape} for {y.shape[0]:,} rows; one loss per row."
+                "loss",
+                f"{self.name!r} returned shape {loss.shape} for {y.shape[0]:,} rows",
+                "It must return one loss per row.",
             )
         if not np.isfinite(loss).all():
             at = int(np.argmax(~np.isfinite(loss)))
             raise InputError(
-                f"loss: {self.name!r} is {loss[at]} for label {y[at]:g} and score {score[at]:g}. "
-                "A loss must be finite for both labels."
+                "loss",
+                f"{self.name!r} is {loss[at]} for label {y[at]:g} and score {score[at]:g}",
+                "A loss must be finite for both labels.",
             )
         return loss
 
@@ -191,7 +195,7 @@ class CallableMetric(Metric):
         try:
             return float(value)
         except (TypeError, ValueError):
-            raise InputError(f"metrics: {self.name!r} returned {value!r}; a metric returns one number.") from None
+            raise InputError("metrics", f"{self.name!r} returned {value!r}", "A metric returns one number.") from None
 
 
 def _rows_of(total: IntArray) -> tuple[IntArray, IntArray]:

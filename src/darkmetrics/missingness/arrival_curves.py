@@ -55,8 +55,8 @@ def arrival_of(fitted: FittedDelays, data: EvaluationSet, as_of: date | None = N
 def _run(check: Callable[[], DelayCheck], name: str, absent: dict[str, str]) -> DelayCheck | None:
     try:
         return check()
-    except AbsentError as reason:
-        absent[name] = str(reason)
+    except AbsentError as error:
+        absent[name] = str(error)
         return None
 
 

@@ -21,7 +21,9 @@ from darkmetrics._kernels.hypothesis_tests import (
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.exceptions import CalibrationWarning, warn
 from darkmetrics.missingness.fit_data import FitData
+from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.posterior.logistic import find_logistic_mode
+from darkmetrics.wording import named
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -263,7 +265,7 @@ def reference_check(fit_data: FitData) -> ReferenceCheck:
     )
 
 
-def warn_if_misfit(fit_data: FitData, what: str) -> None:
+def warn_if_misfit(fit_data: FitData, mechanism: str) -> None:
     """Warn if the curve clearly does not fit the labeled rows: less than once in a thousand times without cause."""
     try:
         check = calibration_check(fit_data)
@@ -273,10 +275,10 @@ def warn_if_misfit(fit_data: FitData, what: str) -> None:
         return
     off = max(check.table, key=lambda b: b.apart)
     warn(
-        f"y_true: the calibration curve does not fit the labeled rows ({what}), so the estimates may be biased. Of "
-        f"{off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are positive, and the "
-        f"curve predicts {off.predicted:.1%}. Try another calibrator, such as missing.ByScore('isotonic'). See "
-        ".diagnosis.",
+        f"{named('y_true')}: the calibration curve does not fit the labeled rows ({mechanism}), so the estimates may "
+        f"be biased. Of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are "
+        f"positive, and the curve predicts {off.predicted:.1%}. Try another calibrator, such as "
+        "missing.ByScore('isotonic'). See .diagnosis.",
         CalibrationWarning,
     )
 
@@ -346,7 +348,7 @@ def overlap_check(fit_data: FitData) -> OverlapCheck:
     if cells.propensity is not None:
         # Rows that were sure to get their label stand for none of those that got none.
         counts = (cells.total - cells.missing) * (cells.propensity < 1.0)
-        labeled = np.asarray(np.bincount(table.place, counts, labeled.size), dtype=np.float64)
+        labeled = np.asarray(np.bincount(table.row_of_cell, counts, labeled.size), dtype=np.float64)
     if fit_data.reference is not None:
         labeled = labeled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labeled)
     if labeled.sum() < _EXPECTED:
@@ -356,7 +358,7 @@ def overlap_check(fit_data: FitData) -> OverlapCheck:
         expected = labeled.sum() * table.missing[rows].sum() / gone
         rare = bool(expected >= _EXPECTED and labeled[rows].sum() < expected / _RARER)
         alone[rows] = rare or _far_from_labels(table.missing[rows], labeled[rows])
-    far = alone[table.place]
+    far = alone[table.row_of_cell]
     if cells.propensity is not None:
         # Nobody like them was ever looked at.
         far |= cells.propensity < np.min(cells.propensity, where=cells.total > cells.missing, initial=1.0)
@@ -393,15 +395,15 @@ def _nearest_counts(scores: FloatArray, others: FloatArray, counts: FloatArray) 
     return np.asarray(np.bincount(place, counts, scores.size), dtype=np.float64)
 
 
-def warn_if_extrapolated(fit_data: FitData, what: str) -> None:
-    """A warning when many of the missing rows are where there are hardly any labels."""
+def warn_if_extrapolated(fit_data: FitData, mechanism: str) -> None:
+    """Warn if many of the missing rows are where there are hardly any labels."""
     try:
-        found = overlap_check(fit_data)
+        overlap = overlap_check(fit_data)
     except AbsentError:
         return
-    if not found.is_wide:
+    if not overlap.is_wide:
         warn(
-            f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or pass "
-            "missingness=dm.missing.Reference(labels, scores) of fully labeled rows.",
+            f"{named('y_true')}: {overlap.words} from other rows ({mechanism}). Label a random sample of them, or pass "
+            f"{REFERENCE_CODE} of fully labeled rows.",
             CalibrationWarning,
         )

@@ -152,14 +152,14 @@ def clustered(posterior: Posterior, data: EvaluationSet) -> Posterior:
         weight=posterior.weight,
         probability=np.where(is_certain, base, updated),
         shift=posterior.shift,
-        reason=posterior.reason,
-        reasons=posterior.reasons,
+        mechanism=posterior.mechanism,
+        mechanisms=posterior.mechanisms,
         base=base,
         clusters=clusters,
     )
 
 
-def shared_in_words(posterior: Posterior) -> str:
+def describe_correlation(posterior: Posterior) -> str:
     """Describe the correlation of labels in groups; empty if every row is a group."""
     if not isinstance(posterior, ClusteredPosterior) or posterior.clusters is None:
         return ""
@@ -227,7 +227,7 @@ def _spread_draws(posterior: Posterior, factor: float) -> FloatArray:
     """Return probabilities whose log odds are this many times as far from their mean under the same mechanism."""
     p = posterior.probability
     log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
-    mechanism = np.zeros(len(posterior), dtype=np.int64) if posterior.reason is None else posterior.reason
+    mechanism = np.zeros(len(posterior), dtype=np.int64) if posterior.mechanism is None else posterior.mechanism
     shift = np.zeros_like(log_odds)
     for k in np.unique(mechanism):
         draws = mechanism == k

@@ -120,7 +120,7 @@ class GroupDelays(Mechanism):
         order = np.random.default_rng([_SEED, self.number]).permutation(size)
         drawn = level.mean + level.sd * ndtri((order + 0.5) / size)
         p = chance(group.odds + group.moved + drawn[:, None])
-        return Posterior(np.full(size, 1.0 / size), p, bucket=group.column)
+        return Posterior(np.full(size, 1.0 / size), p, column=group.column)
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return self.arrivals.describe(data, posterior)

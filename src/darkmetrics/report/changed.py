@@ -6,9 +6,8 @@ from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.changes.assumed import told_apart
-from darkmetrics.changes.result import EvaluationChange
-from darkmetrics.changes.wording import amount
+from darkmetrics.changes.change import EvaluationChange
+from darkmetrics.changes.wording import drop_negative_zero, name_differences
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import (
@@ -44,16 +43,16 @@ def change_report(change: EvaluationChange, **settings: Unpack[PageSettings]) ->
     reproduce = _reproduce(change, about)
     both = change.after, change.before
     above = [change.same_rows, *change.warned()]
-    warned = _told_apart(change, [[record.message for record in evaluation.warnings] for evaluation in both])
+    warned = _name_differences(change, [[record.message for record in evaluation.warnings] for evaluation in both])
     assumptions = [
-        *_told_apart(change, [[*filter(None, evaluation.assumption.split("\n"))] for evaluation in both]),
+        *_name_differences(change, [[*filter(None, evaluation.assumption.split("\n"))] for evaluation in both]),
         *(text for text in change._notes() if text not in above),
         *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
     ]
     facts = {
-        "assumed": _in_a_line(_told_apart(change, [[sentences.assumed(evaluation)] for evaluation in both])),
+        "assumed": _in_a_line(_name_differences(change, [[sentences.assumed(evaluation)] for evaluation in both])),
         "intervals for": "these rows" if change.scope == "rows" else "the populations that the rows came from",
-        "threshold": _in_a_line(_told_apart(change, [[_threshold(evaluation)] for evaluation in both])),
+        "threshold": _in_a_line(_name_differences(change, [[_threshold(evaluation)] for evaluation in both])),
         "date of the report": about.date,
     }
     level = level_text(change.confidence_level)
@@ -86,9 +85,9 @@ def _title(change: EvaluationChange) -> str:
     return f"Change from {before} to {after}"
 
 
-def _told_apart(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
+def _name_differences(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
     """What holds of after and of before; what holds of one alone says of which."""
-    return told_apart([called(name) for name in change.names], texts)
+    return name_differences([called(name) for name in change.names], texts)
 
 
 def _in_a_line(texts: Sequence[str]) -> str:
@@ -105,8 +104,8 @@ def _difference(change: EvaluationChange, metric: str) -> Difference:
     after, before = (one.labeled_only[metric] for one in both)
     entry = law_entry(distribution, change.confidence_level, change.scope, after - before)
     chances = {
-        "fell": finite(change.probability_decreased(metric)),
-        "rose": finite(change.probability_increased(metric)),
+        "probability_decreased": finite(change.probability_decreased(metric)),
+        "probability_increased": finite(change.probability_increased(metric)),
     }
     fell, rose = (
         chance_text(chance(metric)) for chance in (change.probability_decreased, change.probability_increased)
@@ -114,7 +113,7 @@ def _difference(change: EvaluationChange, metric: str) -> Difference:
     caption = f"fell: {fell}, rose: {rose}"
     means = {name: finite(one[metric].mean()) for name, one in zip(("after", "before"), both, strict=True)}
     if entry["mean"] is not None:
-        entry["mean"] = amount(entry["mean"])
+        entry["mean"] = drop_negative_zero(entry["mean"])
     return Difference(metric, change.sentence(metric), caption, entry | {"metric": metric, **means, **chances})
 
 
@@ -136,7 +135,18 @@ def _changes_table(change: EvaluationChange, differences: Sequence[Difference]) 
     level = level_text(change.confidence_level)
     header = ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labeled only", "method"]
     note = f"Change: {after} minus {before}. P(fell) and P(rose) do not say which of the two is better."
-    keys = ("metric", "before", "after", "mean", "low", "high", "fell", "rose", "labeled_only", "method")
+    keys = (
+        "metric",
+        "before",
+        "after",
+        "mean",
+        "low",
+        "high",
+        "probability_decreased",
+        "probability_increased",
+        "labeled_only",
+        "method",
+    )
     csv = csv_link("changes", [{key: entry[key] for key in keys} for entry in entries])
     return table_block("changes-table", header, rows, note=note, csv=csv)
 

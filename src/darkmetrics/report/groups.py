@@ -100,7 +100,7 @@ def _answer(view: Alerts) -> str:
         missed = len({alert.key for alert in view})
         new = (
             f", {len({alert.key for alert in view if alert.new})} of them new"
-            if missed and view.gone is not None
+            if missed and view.resolved is not None
             else ""
         )
         return (
@@ -124,7 +124,7 @@ def _alerts_section(view: Alerts, words: Sequence[str]) -> Section | None:
         return Section("words", "In words", [list_block(words)]) if words else None
     blocks = [list_block(words)]
     if view:
-        with_age = view.gone is not None
+        with_age = view.resolved is not None
         header = ["group", "misses", "probability", "q-value", *(["since"] if with_age else [])]
         note = "Probability: that the target is missed, given the labels of the group; certain: for every label "
         note += "assignment. q-value: the smallest false-discovery rate at which there is this alert."
@@ -152,7 +152,7 @@ def _signs(view: Alerts) -> list[tuple[str, str]]:
     signs = [("period", f"{level_text(view.grouped.confidence_level)} interval and mean"), ("square", "labeled only")]
     if view.targets:
         signs += [("target-line", "target"), ("alert", "alert")]
-        signs += [("new", "new alert")] if view.gone is not None else []
+        signs += [("new", "new alert")] if view.resolved is not None else []
     return [*signs, ("few", "too few labels")]
 
 
@@ -235,7 +235,7 @@ def _facts(result: GroupedEvaluation, time: str | None, date: str) -> dict[str, 
 def _target(view: Alerts, name: str) -> dict[str, str]:
     """A target and how many groups have an alert for it; that none has does not prove that it is met."""
     alerts = [alert for alert in view if alert.metric == name]
-    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.gone is not None else ""
+    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.resolved is not None else ""
     chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(view.grouped), 'group')}"
     return {"verdict": "FAIL" if alerts else "", "text": target_text(view, name), "chance": chance}
 
@@ -332,14 +332,14 @@ def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
 
 def _new(view: Alerts, metric: str, keys: Sequence[Key]) -> Any:
     """Which groups have an alert that an earlier result did not have; none without an earlier result."""
-    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.gone is not None}
+    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.resolved is not None}
     return np.array([key in new for key in keys], dtype=np.bool_)
 
 
 def _spans(view: Alerts, metric: str) -> list[dict[str, Any] | None]:
     """A small picture for each row of the table."""
     result = view.grouped
-    groups = [result.task.of_all(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
+    groups = [result.task.summarize_total(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
     column = column_of(view, metric, groups)
     new = _new(view, metric, [group.key for group in groups])
     target = view.targets.get(metric)

@@ -95,7 +95,7 @@ def render(summary: object, format: str = "html") -> str:  # noqa: A002
     if format not in ("html", "markdown", "json"):
         raise unknown_name("format", "format", str(format), ["html", "markdown", "json"])
     if not isinstance(summary, Mapping) or summary.get("schema") != SCHEMA:
-        raise InputError(f"summary: expected what summarize returns, with schema {SCHEMA!r}.")
+        raise InputError("summary", f"expected what summarize returns, with schema {SCHEMA!r}")
     if format == "json":
         return _json(summary)
     report = evaluation_report(summary)
@@ -120,11 +120,11 @@ def write_or_show(
         report = make()
         return ReportPage(visible(report.title), render_html(report))
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"path: got {a_kind_of(path)}. Pass the file to write as a text or a path.")
+        raise InputError("path", f"got {a_kind_of(path)}", "", "Pass the file to write as a text or a path.")
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"path: {target.name!r} {describe_suffixes()}.")
+        raise InputError("path", f"{target.name!r} {describe_suffixes()}")
     kind = SUFFIXES[suffix]
     if kind in ("html", "pdf"):
         jinja2_package()
@@ -148,7 +148,7 @@ def _write(target: Path, text: str) -> Path:
     try:
         write_whole(target, text)
     except OSError as error:
-        raise InputError(f"path: cannot write {str(target)!r}: {error.strerror or error}.") from None
+        raise InputError("path", f"cannot write {str(target)!r}: {error.strerror or error}") from None
     return target
 
 
@@ -157,8 +157,10 @@ def _find_browser(target: Path) -> str:
     programs = _find_programs()
     if not programs:
         raise MethodError(
-            f"path: {target.name!r} needs Chromium, Chrome or Edge, and none is installed. Write "
-            f"{target.with_suffix('.html').name!r}, open it in a browser and print it to PDF; pages are numbered."
+            "path",
+            f"{target.name!r} needs Chromium, Chrome or Edge, and none is installed",
+            "",
+            f"Write {target.with_suffix('.html').name!r}, open it in a browser and print it to PDF.",
         )
     return programs[0]
 
@@ -182,11 +184,11 @@ def _print_to_pdf(browser: str, page: str, target: Path) -> Path:
         done = subprocess.run([browser, *options, source.as_uri()], capture_output=True, check=False, timeout=120)
         if not printed.exists():
             detail = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            raise MethodError(f"path: {Path(browser).name} did not print {target.name!r}: {' '.join(detail)}")
+            raise MethodError("path", f"{Path(browser).name} did not print {target.name!r}: {' '.join(detail)}")
         try:
             shutil.move(printed, target)
         except OSError as error:
-            raise InputError(f"path: cannot write {str(target)!r}: {error.strerror or error}.") from None
+            raise InputError("path", f"cannot write {str(target)!r}: {error.strerror or error}") from None
     return target
 
 
@@ -234,5 +236,5 @@ def jinja2_package() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise MethodError("report: an HTML page needs jinja2; pip install 'darkmetrics[report]'.") from None
+        raise MethodError("report", "jinja2 is not installed", "", "pip install 'darkmetrics[report]'.") from None
     return jinja2

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import ConfidenceOption, EvaluationOptions, PageOptions, TargetOption, Title
 from darkmetrics.cli.output import check_writable, in_words, progress, publish, say
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
@@ -43,8 +43,8 @@ def page_output(output: str | None, *inputs: str | None) -> str:
     from darkmetrics.report.render import SUFFIXES, describe_suffixes
 
     if output is None:
-        raise WordedError("--output: missing. Pass where the report goes, such as -o report.html.")
+        raise InputError("--output", "missing", "", "Pass where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
     if Path(output).suffix.lower() not in SUFFIXES:
-        raise WordedError(f"--output: {output} {describe_suffixes()}.")
+        raise InputError("--output", f"{output} {describe_suffixes()}")
     return output
