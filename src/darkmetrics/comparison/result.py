@@ -352,7 +352,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         ...         "accuracy"
         ...     )
         ... )
-        challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
+        challenger is worse than champion in accuracy with probability 60%: the difference is -0.050 (90%: -0.250 to
         0.250).
         """
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])

@@ -30,10 +30,12 @@ def sentence_of(found: "Comparison", metric: str, model: str, other: str) -> str
         if not moved < abs(distribution.mean()) and moved != 0.0:
             words = moved_words(moved)
     else:
-        chance = found.probability_better(metric, model, other)
+        chance, worse = (found.probability_better(metric, *pair) for pair in ((model, other), (other, model)))
         where = metric if found.scope == "rows" else f"{metric} in the population"
-        first = f"{a} is better than {b} in {where} with probability {chance_text(chance)}: the difference"
-        left_open = range_text(chance, found.better_range(metric, model, other))
+        side, probability = ("better", chance) if not chance < worse else ("worse", worse)
+        first = f"{a} is {side} than {b} in {where} with probability {chance_text(probability)}: the difference"
+        pair = (model, other) if side == "better" else (other, model)
+        left_open = range_text(probability, found.better_range(metric, *pair))
         if left_open:
             words = f"{moved_words(moved)}: with exact scores the probability is {left_open}"
     interval = interval_text((low, high), decimals)

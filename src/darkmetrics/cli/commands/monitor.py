@@ -159,10 +159,7 @@ def main(
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
     if page.report is not None:
-        from darkmetrics.report.groups import groups_page
-
-        source = rows.described | {"command": command_line()}
-        write_output(page.report, groups_page(result, title=page.title, source=source), "--report")
+        result.report(page.report, title=page.title, source=rows.described | {"command": command_line()})
     return publish(_as_result(result), common.result_format, common.output)
 
 
