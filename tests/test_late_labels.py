@@ -273,8 +273,8 @@ AGE = [5.0, 5.0, 5.0, 2.0]
             "y_true: no labeled row, so that ages cannot tell when labels come",
         ),
         ({"missingness": dm.missing.Delayed(age=AGE[:2])}, "age: 2 values, but y_score has 4"),
-        ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: needs age="),
-        ({"missingness": dm.missing.Delayed(maturity=3)}, "maturity: needs age="),
+        ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: no ages. Pass age="),
+        ({"missingness": dm.missing.Delayed(maturity=3)}, "maturity: no ages. Pass age="),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, -2, 1, None])},
             "delay: -2 at row 1. A label cannot come before its row is scored.",
@@ -285,7 +285,7 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, None, None])},
-            "delay: none at row 2, which has a label",
+            "delay: missing at row 2, which has a label",
         ),
         ({"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, 1, 1])}, "delay: 1 at row 3. The row has no label"),
         (
@@ -381,7 +381,7 @@ def test_timedeltas_of_seconds_are_evaluated() -> None:
 
 def test_a_maturity_that_no_row_has_reached_is_named_as_the_cause() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
-    with pytest.raises(InputError, match=r"If it was given, no row is that old \(all are below 84\): give older rows"):
+    with pytest.raises(InputError, match=r"If you did, no row is that old \(all are below 84\): pass older rows"):
         dm.evaluate(labels == 1, score, missingness=dm.missing.Delayed(age=age, maturity=90))
 
 

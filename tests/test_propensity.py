@@ -150,7 +150,7 @@ def test_what_cannot_be_done_is_said():
         dm.evaluate(plain, missingness=dm.missing.Propensity(True))
     with pytest.raises(dm.InputError, match="propensity: none with these rows"):
         dm.evaluate(plain, missingness=dm.missing.Propensity())
-    with pytest.raises(dm.InputError, match="an EvaluationSet already fixes it"):
+    with pytest.raises(dm.InputError, match="passed with an EvaluationSet, which already fixes it"):
         dm.evaluate(plain, missingness=dm.missing.Propensity(propensity))
     with pytest.raises(dm.InputError, match="propensity: True stands for"):
         dm.evaluate(y_true, score, missingness=dm.missing.Propensity(True))

@@ -42,8 +42,8 @@ def test_a_threshold_other_than_that_of_the_set_is_refused(ask, threshold):
     with pytest.raises(InputError) as caught:
         ask(data, threshold=threshold)
     assert str(caught.value) == (
-        f"threshold: {float(threshold)!r}, but the EvaluationSet has 0.3. Leave it out, or move the set with "
-        f".with_threshold({float(threshold)!r})."
+        f"threshold: {float(threshold)!r}, but the EvaluationSet has 0.3. Leave threshold out, or "
+        f"pass data.with_threshold({float(threshold)!r})."
     )
 
 
@@ -57,9 +57,7 @@ def test_the_threshold_of_the_set_may_be_said_again(ask, own):
 @pytest.mark.parametrize("ask", OF_A_SET.values(), ids=OF_A_SET)
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_a_set_with_given_decisions_is_refused(ask, threshold):
-    with pytest.raises(
-        InputError, match=rf"^threshold: {threshold}, but the predictions of the EvaluationSet were passed"
-    ):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but the EvaluationSet was built with predictions"):
         ask(dm.EvaluationSet(Y, SCORE, y_pred=PRED), threshold=threshold)
 
 
@@ -71,7 +69,7 @@ def test_a_threshold_that_is_no_number_is_refused_beside_a_set():
 @pytest.mark.parametrize("decide", DECIDED.values(), ids=DECIDED)
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_given_decisions_is_refused(decide, threshold):
-    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but y_pred already gives the"):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but y_pred already has the"):
         decide(threshold=threshold)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import number_from
+from darkmetrics.constraints import is_number
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
 from darkmetrics.wording import code
