@@ -374,7 +374,7 @@ def test_positives_alone_are_refused(settings):
     assert text.startswith("y_true: all 12 labels are positive, so nothing is known about negatives (")
     assert "Pass missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
     assert "ExponentialTilt('by_score', prevalence=0.1)" in text
-    assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
+    assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the only label is positive, so nothing")
 
 
 def test_what_these_messages_advise_works():

@@ -209,7 +209,7 @@ def test_groups_that_are_each_one_row_are_counted_as_ever():
         ({"clusters": "p"}, "clusters: column 'p' is also y_score"),
         (
             {"clusters": "customer", "score_bins": 64},
-            r"clusters: clusters 'customer' with score_bins=64\. Rows of clusters are counted by their exact",
+            r"clusters: clusters 'customer' with score_bins=64",
         ),
         ({"clusters": "gaps"}, "clusters column 'gaps': 4 of 120 rows have no value"),
         (

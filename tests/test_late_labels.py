@@ -262,15 +262,15 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [1, 1, 1, None]},
-            "y_true: all 3 labels are positive, and when negatives come no",
+            "y_true: all 3 labels are positive, so ages",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [0, 0, 0, None]},
-            "y_true: all 3 labels are negative, so that ages cannot tell",
+            "y_true: all 3 labels are negative, so ages",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [None] * 4},
-            "y_true: no labeled row, so that ages cannot tell when labels come",
+            "y_true: no labeled row, so ages",
         ),
         ({"missingness": dm.missing.Delayed(age=AGE[:2])}, "age: 2 values, but y_score has 4"),
         ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: no ages. Pass age="),
@@ -294,15 +294,15 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=[True, False, True, True])},
-            "age: has True and False. Give numbers or timedeltas.",
+            "age: has True and False. Pass numbers or timedeltas.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, True, None])},
-            "delay: has True and False. Give numbers or timedeltas.",
+            "delay: has True and False. Pass numbers or timedeltas.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, maturity=True)},
-            "maturity: True stands for that of an EvaluationSet.",
+            "maturity: True, but the rows are no EvaluationSet.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, maturity=0)},
@@ -313,7 +313,7 @@ AGE = [5.0, 5.0, 5.0, 2.0]
             "maturity: a timedelta, but ages are numbers.",
         ),
         ({"missingness": "delayed"}, "age: none with these rows (Delayed)."),
-        ({"missingness": dm.missing.Delayed(age=True)}, "age: True stands for that of an EvaluationSet."),
+        ({"missingness": dm.missing.Delayed(age=True)}, "age: True, but the rows are no EvaluationSet."),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:

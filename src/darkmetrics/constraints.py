@@ -49,7 +49,8 @@ def shortened(value: Any) -> str:
     '[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1...'
     """
     text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    # An error itself cuts a number of many digits.
+    return text if len(text) <= 60 or is_whole(value) else text[:57] + "..."
 
 
 @dataclass(frozen=True)
