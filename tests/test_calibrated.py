@@ -209,7 +209,7 @@ def test_reference_rows_may_come_as_a_set():
 
 @pytest.mark.parametrize("source", ["al", "calibration", 3])
 def test_an_unknown_source_is_refused(source):
-    with pytest.raises(InputError, match="^data: "):
+    with pytest.raises(InputError, match=r"^data: "):
         ByScore(data=source)
 
 
