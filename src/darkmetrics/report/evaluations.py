@@ -8,7 +8,14 @@ import numpy as np
 
 from darkmetrics._text import called
 from darkmetrics.curves.bands import nearest
-from darkmetrics.report.charts import band_chart, cursor_places, distribution_chart, law_scale, rate_chart, unit_scale
+from darkmetrics.report.charts import (
+    band_chart,
+    cursor_places,
+    distribution_chart,
+    distribution_scale,
+    rate_chart,
+    unit_scale,
+)
 from darkmetrics.report.exports import links
 from darkmetrics.report.numbers import NOTHING, interval_shown, percent, shown
 from darkmetrics.report.sections import (
@@ -68,7 +75,7 @@ def evaluation_report(summary: Mapping[str, Any]) -> Report:
         audit=summary.get("audit"),
         targets=_targets(summary),
         sliders={name: slider["data"] for name, slider in sliders.items() if slider is not None},
-        hover=law_hover(islice(summary["metrics"].values(), MOST_CURVES))
+        hover=distribution_hover(islice(summary["metrics"].values(), MOST_CURVES))
         | {rate["id"]: rate["hover"] for rate in rates},
     )
 
@@ -147,8 +154,8 @@ def _confusion_section(summary: Mapping[str, Any], address: str | None) -> Secti
 
     lines = (("predicted positive", "tp", "fp"), ("predicted negative", "fn", "tn"))
     rows: list[list[Cell]] = [[name, cell(left), cell(right)] for name, left, right in lines]
-    what, level = "weight" if counts["weighted"] else "number", level_text(summary["confidence_level"])
-    note = f"Expected {what} of rows, its {level} interval, and the rows that have their label already."
+    unit, level = "weight" if counts["weighted"] else "number", level_text(summary["confidence_level"])
+    note = f"Expected {unit} of rows, its {level} interval, and the rows that have their label already."
     csv = {"name": "confusion", "address": address}
     note = "Every label is known." if is_known else note
     table = table_block("confusion-table", ["rows", "positive", "negative"], rows, note=note, csv=csv, look="matrix")
@@ -292,14 +299,14 @@ def _assumptions_section(summary: Mapping[str, Any]) -> Section:
     return Section("assumed", "Assumptions and methods", blocks)
 
 
-def law_hover(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def distribution_hover(entries: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """For each picture of a law: what a pointer reads at its places."""
     found = {}
     for number, entry in enumerate(entries, start=1):
         shape = entry["shape"]
         if not shape["x"] or "up_to" not in shape:
             continue
-        scale = law_scale(entry)
+        scale = distribution_scale(entry)
         width = (entry["low"], entry["high"])
         if shape["kind"] == "bars":
             texts = [f"{shown(x, *width)}: {percent(y)}" for x, y in zip(shape["x"], shape["y"], strict=True)]
