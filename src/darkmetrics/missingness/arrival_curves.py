@@ -227,13 +227,13 @@ def _check_ages(fitted: FittedDelays, n_score_groups: int) -> DelayCheck:
         words += " at low and high scores as the model expects" if grouped else ", as equal delays have it"
         return check._replace(words=f"{words} ({p_text(p_value)}).")
     edges = fitted.grid.edges
-    seen, expected = (values[worst] / counts.rows[worst] for values in (counts.seen, counts.expected))
+    missing, expected = (values[worst] / counts.rows[worst] for values in (counts.seen, counts.expected))
     model = "the model expects" if grouped else "equal delays for all rows would have"
     names = ("lower", "middle", "higher")
     where = f" with {names[counts.score_group[worst]]} scores" if grouped else ""
     return check._replace(
         words=f"Of rows{where} of age {edges[counts.first[worst]]:.3g} to {edges[counts.last[worst] + 1]:.3g}, "
-        f"{seen:.1%} have no label where {model} {expected:.1%} ({p_text(p_value)})."
+        f"{missing:.1%} have no label where {model} {expected:.1%} ({p_text(p_value)})."
     )
 
 
@@ -247,10 +247,10 @@ def has_provisional_zeros(data: EvaluationSet) -> bool:
         return False
     rows, positives = (np.bincount(ages.age, count) for count in (cells.total, cells.positives))
     young = np.cumsum(rows) <= rows.sum() / 2.0
-    n, found = (np.array([part[young].sum(), part[~young].sum()]) for part in (rows, positives))
-    prevalence = found.sum() / n.sum()
+    n, n_positive = (np.array([values[young].sum(), values[~young].sum()]) for values in (rows, positives))
+    prevalence = n_positive.sum() / n.sum()
     if not (n.all() and 0.0 < prevalence < 1.0):
         return False
-    excess = found[1] / n[1] - found[0] / n[0]
+    excess = n_positive[1] / n[1] - n_positive[0] / n[0]
     statistic = excess**2 / (prevalence * (1.0 - prevalence) * (1.0 / n).sum())
     return bool(excess > 0.0 and chdtrc(1, statistic) < CLEARLY)
