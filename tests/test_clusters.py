@@ -185,7 +185,7 @@ def test_result_states_the_correlation_of_labels_in_groups():
 
 def test_one_group_says_nothing_about_a_population_of_groups():
     y, score = np.tile([0.0, 1.0], 20), np.linspace(0.0, 1.0, 40)
-    with pytest.raises(dm.InputError, match="groups: all rows are of one group"):
+    with pytest.raises(dm.InputError, match="clusters: all rows are in one cluster"):
         dm.evaluate(y, score, clusters=np.zeros(40), scope="population", metrics="accuracy")
     assert dm.evaluate(y, score, clusters=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5
 

@@ -14,7 +14,6 @@ from darkmetrics.exceptions import UndefinedMetricWarning
 from darkmetrics.methods import Method
 from darkmetrics.metrics import registered
 from darkmetrics.monitoring.p_values import verdict
-from darkmetrics.posterior import Posterior
 from darkmetrics.report.summarize import summarize
 
 # No row is known to be positive, so that recall is 0/0 with the chance that both missing rows are negative.
@@ -85,7 +84,7 @@ def test_a_plot_says_what_the_law_does_with_a_0_0(method, said):
 def test_a_target_is_missed_only_where_the_metric_is_defined(name):
     distribution = Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method=name)
     recall: Any = registered("recall")
-    found = verdict(distribution, Posterior.single(np.array(P)), recall, 0.5, fill=None, n_draws=1)
+    found = verdict(distribution, None, recall, 0.5, fill=None, n_draws=1)
     assert found.missed == pytest.approx(0.5 * (1.0 - NONE_POSITIVE), abs=1e-12)
 
 

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import darkmetrics as dm
 from darkmetrics.distributions.expansion import _compute_lattice_errors
-from darkmetrics.monitoring.borrowing import _shift
+from darkmetrics.monitoring.borrowing import _find_shift
 
 METRICS = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 
@@ -92,4 +92,4 @@ def test_borrowed_shift_gives_the_expected_number_of_positives(spread):
     positives = np.linspace(0.0, rows.sum(), 9)
     target = (positives + 0.5) / (rows.sum() + 1.0) * rows.sum()
     expected = [brentq(lambda s, t=t: expit(log_odds + s) @ rows - t, -90.0, 90.0, xtol=1e-12) for t in target]
-    np.testing.assert_allclose(_shift(log_odds, rows, positives), expected, rtol=0.0, atol=1e-6)
+    np.testing.assert_allclose(_find_shift(log_odds, rows, positives), expected, rtol=0.0, atol=1e-6)

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, recall_score, roc_auc_score
 import darkmetrics as dm
 import oracle
 from darkmetrics.missing import ByLabel
-from darkmetrics.monitoring.total import in_words
+from darkmetrics.monitoring.total import describe_total
 from darkmetrics.posterior import Posterior
 
 COLUMNS: dict[str, Any] = {"y_true": "y", "y_score": "p"}
@@ -167,10 +167,10 @@ def test_the_total_covers_the_truth_where_shares_of_late_labels_differ():
 def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatch):
     import darkmetrics.monitoring.borrowing as borrowing
 
-    def as_one_fit(sets: Any, lenders: Any, shape: Any, rng: Any) -> list[Posterior]:
-        return [Posterior.single(expit(shape.at(data.cells.score[data.missing_cells]))) for data in sets]
+    def as_one_fit(sets: Any, lenders: Any, curve: Any, rng: Any) -> list[Posterior]:
+        return [Posterior.single(expit(curve.at(data.cells.score[data.missing_cells]))) for data in sets]
 
-    ways: dict[str, Any] = {"one of the others": borrowing.borrowed, "one fit": as_one_fit}
+    ways: dict[str, Any] = {"one of the others": borrowing.borrow_posteriors, "one fit": as_one_fit}
     covered = {(way, metric): 0 for way in ways for metric in ("precision", "recall")}
     for seed in range(12):
         table = months(seed, shares=(0.02, 0.05, 0.1, 0.3, 0.6, 0.3))
@@ -178,7 +178,7 @@ def test_the_total_covers_the_truth_where_a_group_has_no_label_at_all(monkeypatc
         yes = table["p"] >= 0.5
         truth = {"precision": table.loc[yes, "truth"].mean(), "recall": yes[table["truth"]].mean()}
         for way, borrowed in ways.items():
-            monkeypatch.setattr("darkmetrics.monitoring.total.borrowed", borrowed)
+            monkeypatch.setattr("darkmetrics.monitoring.total.borrow_posteriors", borrowed)
             total = by(table, metrics=list(truth), missingness="by_label").total
             for metric, value in truth.items():
                 low, high = total[metric].interval(0.9)
@@ -252,7 +252,7 @@ def test_variances_of_many_groups_add_up():
     label = np.where(rng.random(score.size) < 0.4, np.nan, rng.random(score.size) < score)
     table = pd.DataFrame({"g": np.repeat(np.arange(groups), n), "y": label, "p": score})
     result = by(table, "g", metrics="prevalence", missingness="by_score")
-    variances = [result.task.evaluated(piece)["prevalence"].var() for piece in result.pieces.values()]
+    variances = [result.task.evaluate(piece)["prevalence"].var() for piece in result.pieces.values()]
     total = result.total["prevalence"]
     assert total.var() == pytest.approx(np.sum(variances) / groups**2, rel=0.03)
 
@@ -364,7 +364,7 @@ def test_the_total_says_what_it_is():
     result = by(months(2, n=400), metrics="recall", missingness="by_label")
     assert result.total.assumption.startswith("The sum of 6 groups, in each of which missing labels follow the label")
     assert ". Assumed in each: labels are missing by label" in result.total.assumption
-    assert in_words(2, 0, {"Not stated why."}, shared=False).endswith(". In each: not stated why.")
+    assert describe_total(2, 0, {"Not stated why."}, shared=False).endswith(". In each: not stated why.")
     assert not result.total.diagnosis.mechanisms
     assert result.total.diagnosis.verdict.startswith("These are the rows of 6 groups")
     assert result[0].diagnosis.mechanisms

@@ -413,7 +413,9 @@ def test_a_metric_known_by_its_values_is_drawn_or_refused():
     assert there["recall again"].method == "monte carlo"
     # 2,000 draws, and a bootstrap without Jeffreys' prior.
     assert there["recall again"].std() == pytest.approx(there["recall"].std(), rel=0.15)
-    with pytest.raises(dm.InputError, match="scope: 'population' cannot be had for 'recall again'"):
+    with pytest.raises(
+        dm.InputError, match="scope: 'population' for 'recall again', which is known by its values only"
+    ):
         dm.evaluate(y, score, missingness=dm.missing.Fixed(score), metrics=own, scope="population")
 
 
@@ -440,7 +442,7 @@ def test_tables_and_groups_have_scopes():
     assert frame.intervals == arrays.intervals
     narrow = dm.evaluate_by(data=table, by="shop", **asked)
     wide = dm.evaluate_by(data=table, by="shop", scope="population", **asked)
-    missed = wide.alerts({"recall": 0.75}).chance_missed
+    missed = wide.alerts({"recall": 0.75}).probability_missed
     assert "for the population that each group comes from" in str(wide)
     assert "for the rows of each group" in str(narrow)
     assert (wide.to_dict()["scope"], wide.total.scope, wide["a"].scope) == ("population",) * 3

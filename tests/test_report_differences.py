@@ -186,7 +186,7 @@ def test_what_moved_is_the_table_of_the_change():
             assert mean == f"{evaluation[name].mean():.3f}"
         assert change.sentence(name) in html.unescape(page)
     saved = read_csv(page, "changes")
-    assert [float(one["fell"]) for one in saved] == pytest.approx(
+    assert [float(one["probability_decreased"]) for one in saved] == pytest.approx(
         [change.probability_decreased(name) for name in METRICS], rel=1e-8
     )
 

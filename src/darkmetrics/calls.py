@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from darkmetrics import frames
 from darkmetrics.call_as_code import as_code
+from darkmetrics.constraints import argument_checker
 from darkmetrics.exceptions import UnknownArgumentError
 
 _SCORES = "y_score score scores prediction predictions pred preds y_prob y_proba y_pred_proba probas_pred y_hat"
@@ -84,13 +85,14 @@ def suggest_call(elsewhere: str = "") -> Callable[[Callable[_Given, _Result]], C
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        signature = _Signature.of(function)
+        signature, check = _Signature.of(function), argument_checker(function)
 
         @functools.wraps(function)
         def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
             call = _Call(signature, args[signature.is_method :], kwargs)
             if call.labels_are_a_table():
                 raise call.table_error()
+            check(args, kwargs)
             try:
                 return function(*args, **kwargs)
             except TypeError:

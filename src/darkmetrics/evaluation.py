@@ -104,7 +104,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     def __sub__(self, other: object) -> Any:
         """Return the change from another evaluation to this one, as `compare_evaluations(self, other)` does."""
-        return load("changes.run:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        return (
+            load("changes.change:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("distributions", ()):

@@ -40,6 +40,7 @@ from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.metrics.confusion import Share
 from darkmetrics.missingness.clusters import ClusteredPosterior
 from darkmetrics.posterior import Posterior
+from darkmetrics.wording import named
 
 # Combinations of counts whose Beta laws are mixed as they are; of more, Gauss rules stand for them.
 _EVERY = 512
@@ -77,8 +78,10 @@ class Population:
         self._groups = rows.groups if isinstance(posterior, ClusteredPosterior) else None
         if self._groups is not None and int(self._groups.max()) < 1:
             raise InputError(
-                "groups: all rows are of one group, which says nothing about a population of groups. Leave scope at "
-                "'rows', or leave groups out."
+                "clusters",
+                "all rows are in one cluster",
+                "A population of clusters needs several.",
+                f"Leave {named('scope')} at 'rows', or leave {named('clusters')} out.",
             )
         weight = rows.cells.weight
         if weight is not None and bool(np.all(weight == weight[0])):  # one weight for all is none
@@ -302,9 +305,10 @@ class Population:
         """A law of draws: labels at each node, and rows (or their groups) with replacement."""
         if self._given:
             raise MethodError(
-                f"scope: 'population' cannot be had for {metric.name!r}, of which only values are known, where the "
-                "probabilities of missing labels are given and not learned. Write it as a ConfusionMetric or a "
-                "LossMetric, or let the label model learn them."
+                "scope",
+                f"'population' for {metric.name!r}, which is known by its values only",
+                "If probabilities of missing labels are passed, the population needs a formula of the metric.",
+                "Write it as a ConfusionMetric or a LossMetric, or let a mechanism learn the probabilities.",
             )
         cells, posterior, rng = self._rows.cells, self._nodes, np.random.default_rng(0)
         places, missing = self._rows.missing_cells, self._rows.missing_counts

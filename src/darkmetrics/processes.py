@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import ProgressLike
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.logs import LOGGER
 from darkmetrics.question import generator_from
@@ -31,8 +31,7 @@ def generators_from(rng: Any, number: int) -> list[np.random.Generator]:
 
 def jobs_from(n_jobs: Any) -> int:
     """A number of processes; -1 stands for all cores."""
-    if not is_whole(n_jobs) or (n_jobs < 1 and n_jobs != -1):
-        raise InputError("n_jobs", f"{n_jobs!r}", "It must be a whole number of at least 1, or -1 for one per core.")
+    check_value("n_jobs", n_jobs)
     return os.cpu_count() or 1 if n_jobs == -1 else int(n_jobs)
 
 

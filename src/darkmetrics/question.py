@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import Scope
+from darkmetrics.constraints import check_value
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -22,7 +22,6 @@ from darkmetrics.exceptions import (
     RecordedWarning,
     UndefinedMetricWarning,
     record_warnings,
-    unknown_name,
     warn,
 )
 from darkmetrics.logs import LOGGER
@@ -51,7 +50,6 @@ from darkmetrics.wording import Message, code, named, setting
 
 # The arguments that public functions share and that make a question.
 _ASKED = ("metrics", "missingness", "method", "zero_division", "confidence_level", "rng", "scope")
-SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 _WARN_FROM = 1e-6
 _PASS_REFERENCE = f"pass {code('missingness=dm.missing.Reference(labels, scores)')} of fully labeled rows"
@@ -293,30 +291,21 @@ class Question:
 
 
 def scope_from(scope: Any) -> Scope:
-    """What an answer is to be about, checked."""
-    if isinstance(scope, str) and scope not in SCOPES:
-        raise unknown_name("scope", "scope", scope, SCOPES)
-    found = next((known for known in SCOPES if isinstance(scope, str) and scope == known), None)
-    if found is None:
-        raise InputError("scope", repr(scope), "It must be 'rows' or 'population'.")
-    return found
+    """Return a scope, checked."""
+    check_value("scope", scope)
+    return "rows" if scope == "rows" else "population"
 
 
 def generator_from(rng: Any) -> np.random.Generator:
-    """The generator that a seed or a generator stands for."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InputError("rng", repr(rng), "It must be None, a seed or a numpy Generator.") from None
+    """Return the generator that a seed or a generator stands for."""
+    check_value("rng", rng)
+    return np.random.default_rng(rng)
 
 
 def fill_value(zero_division: Any) -> float | None:
-    """None for "warn" (each metric's own value), else the number that stands for 0/0."""
-    if isinstance(zero_division, str) and zero_division == "warn":
-        return None
-    if is_number(zero_division) and (zero_division in (0, 1) or zero_division != zero_division):
-        return float(zero_division)
-    raise InputError("zero_division", repr(zero_division), "It must be 'warn', 0, 1 or nan.")
+    """Return None for "warn" (each metric's own value), else the number that stands for 0/0."""
+    check_value("zero_division", zero_division)
+    return None if isinstance(zero_division, str) else float(zero_division)
 
 
 def _undefined_message(metric: Metric, distribution: MetricDistribution, scope: Scope, whose: str) -> str:

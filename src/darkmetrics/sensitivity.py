@@ -10,10 +10,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import prints_plainly
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_value
 from darkmetrics.distributions import Interval
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
 from darkmetrics.shifted_metrics import Shift, ShiftedDistributions, ShiftedMetrics
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
@@ -128,14 +127,8 @@ class TippingPoint:
 
 
 def check_odds(odds: Any) -> float:
-    """Validate a factor on the odds."""
-    if not is_number(odds) or not 1.0 <= odds < np.inf:
-        raise InputError(
-            "odds",
-            f"{odds!r}",
-            "It must be a finite number of at least 1: how many times higher or lower the odds of the missing rows "
-            "may be. What no labels can pass is result[metric].support().",
-        )
+    """Return a factor on the odds, checked."""
+    check_value("odds", odds)
     return float(odds)
 
 

@@ -127,7 +127,7 @@ def text_table(
         if width is not None and blocks[-1] and total([*blocks[-1], i]) > width:
             blocks.append([])
         blocks[-1].append(i)
-    printed = []
+    printed: list[str] = []
     for block in blocks:
         printed += [""] if printed else []
         for line in lines:

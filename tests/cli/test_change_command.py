@@ -50,7 +50,7 @@ def test_rows_and_cells_have_the_same_answer(run, two):
     found, same = json.loads(rows.out), json.loads(cells.out)
     assert found["metrics"] == same["metrics"]
     assert (found["names"], same["names"]) == (["june.csv", "may.csv"], ["june.parquet", "may.parquet"])
-    assert found["metrics"]["recall"]["fell"] > 0.999
+    assert found["metrics"]["recall"]["probability_decreased"] > 0.999
     assert "recall fell from" in rows.err
     assert "no row in common" in rows.err
 

@@ -289,7 +289,7 @@ def test_csv_has_the_numbers_of_to_frame(run, csv_rows, rows):
     assert list(ours) == list(frame)
     for name in ("country", "rows", "missing", "alert", "too_small"):
         assert ours[name].tolist() == frame[name].tolist()
-    for name in ("mean", "low", "highest_possible", "chance_missed", "q_value"):
+    for name in ("mean", "low", "highest_possible", "probability_missed", "q_value"):
         assert ours[name].to_numpy() == pytest.approx(frame[name].to_numpy(), abs=1e-12)
 
 

@@ -11,6 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics._text import counted
 from darkmetrics.argument_types import ArrayLike, Classifier
+from darkmetrics.constraints import check_value
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.wording import named
@@ -45,6 +46,7 @@ class Calibrator(ABC):
 
     def fit_counts(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> Self:
         """Learn from a table of how many positives and negatives each score has, which is taken as it is."""
+        self._check_settings()
         has_labels = positives + negatives > 0.0
         self._fit(scores[has_labels], positives[has_labels], negatives[has_labels])
         return self
@@ -82,6 +84,12 @@ class Calibrator(ABC):
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({settings})"
+
+    def _check_settings(self) -> None:
+        """Refuse settings that break a constraint; a calibrator of a user has names of its own."""
+        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            for name, value in self.get_params().items():
+                check_value(name, value, type(self).__name__)
 
     def _check_fitted(self, attribute: str, call: str = "fit(scores, labels)") -> None:
         if not hasattr(self, attribute):
@@ -139,16 +147,15 @@ def _check_length(values: FloatArray, name: str, rows: int) -> None:
         raise InputError(name, finding, "Both need one per row.")
 
 
-def checked_number(value: Any, name: str, low: int, high: int) -> int:
-    """A whole number within bounds."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-        raise InputError(name, f"{value!r}", f"It must be a whole number from {low:,} to {high:,}.")
-    return int(value)
+def checked_draws(n_draws: Any) -> int:
+    """Return a number of curves, checked."""
+    check_value("n_draws", n_draws, "draws")
+    return int(n_draws)
 
 
 def uniform_points(n_draws: Any, dimensions: int) -> FloatArray:
     """`n_draws` points in the open unit cube, spread evenly: a scrambled Sobol sequence with a fixed seed."""
-    n = checked_number(n_draws, "n_draws", 1, 1 << 20)
+    n = checked_draws(n_draws)
     points = sobol_points(n, dimensions, seed=_SEED)
     return np.asarray(np.clip(points, 1e-12, 1.0 - 1e-12), dtype=np.float64)  # 0 has no quantile
 

@@ -10,7 +10,6 @@ from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
     check_in_unit_interval,
-    checked_number,
     checked_scores,
     uniform_points,
 )
@@ -19,7 +18,6 @@ from darkmetrics.posterior.logistic import find_logistic_mode
 
 # Both as in the authors' package: `LogisticRegression(C=1e10)` on log odds clipped here.
 _CLIP, _SLOPE_PRECISION = 1e-12, 1e-10
-_MOST_BINS = 10_000
 
 
 class ScalingBinning(Calibrator):
@@ -63,7 +61,7 @@ class ScalingBinning(Calibrator):
         self.n_bins = n_bins
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
-        n_bins = checked_number(self.n_bins, "n_bins", 1, _MOST_BINS)
+        n_bins = int(self.n_bins)
         check_in_unit_interval(scores, _ADVICE)
         if not (positives.any() and negatives.any()):
             raise InputError(

@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike, Classifier
-from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores
+from darkmetrics.calibrators.base import Calibrator, checked_draws, checked_scores
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Flexible, Platt
@@ -73,7 +73,7 @@ class Fitted(Calibrator):
         return chance
 
     def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
-        return np.tile(self.predict(scores), (checked_number(n_draws, "n_draws", 1, 1 << 20), 1))
+        return np.tile(self.predict(scores), (checked_draws(n_draws), 1))
 
 
 WORDS: dict[str, type[Calibrator]] = {
@@ -97,9 +97,10 @@ def calibrator_from(calibrator: Any) -> Calibrator:
     if isinstance(calibrator, Calibrator):
         return calibrator
     if isinstance(calibrator, str):
-        if calibrator not in WORDS:
+        name = calibrator.lower().replace("-", "_")  # "scaling-binning" is how papers write it
+        if name not in WORDS:
             raise unknown_name("calibrator", "calibrator", calibrator, WORDS)
-        return WORDS[calibrator]()
+        return WORDS[name]()
     if isinstance(calibrator, type):
         name = calibrator.__name__
         raise InputError("calibrator", f"{name} is a class", "", f"Pass an object: {name}().")

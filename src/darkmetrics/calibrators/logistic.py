@@ -1,7 +1,7 @@
 """Platt, Beta and Flexible: logistic regressions on the score, with a weak prior that the scores are right."""
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -15,7 +15,6 @@ from darkmetrics.calibrators.base import (
     checked_scores,
     uniform_points,
 )
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.posterior.logistic import find_logistic_mode
 
@@ -41,6 +40,7 @@ class LogisticCalibrator(Calibrator):
 
     def prepare(self, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn what needs no labels: where to clip, how to standardise, and the prior (see `design`)."""
+        self._check_settings()
         score = checked_scores(scores)
         count = checked_counts(sample_weight, score.size)
         self._prepare(score[count > 0.0], count[count > 0.0])
@@ -65,11 +65,8 @@ class LogisticCalibrator(Calibrator):
         return line
 
     def _set_prior(self, mean: list[float], scale: list[float]) -> None:
-        factor: Any = np.inf if self.prior_sd is None else self.prior_sd
-        if self.prior_sd is not None and not (is_number(factor) and 1e-6 <= factor <= 1e6):
-            rule = "It must be a positive number from 1e-6 to 1e6, or None for no prior."
-            raise InputError("prior_sd", f"{factor!r}", rule)
-        self.prior_mean_, self.prior_scale_ = np.array(mean), float(factor) * np.array(scale)
+        factor = np.inf if self.prior_sd is None else float(self.prior_sd)
+        self.prior_mean_, self.prior_scale_ = np.array(mean), factor * np.array(scale)
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
         self._prepare(scores, positives + negatives)
@@ -312,12 +309,6 @@ class Flexible(LogisticCalibrator):
         self.step_sd = step_sd
 
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
-        if self.prior_sd is None:
-            rule = "Flexible needs a prior to keep its curve from following single labels."
-            raise InputError("prior_sd", "None", rule)
-        cut: Any = self.threshold
-        if cut is not None and not (is_number(cut) and cut == cut):
-            raise InputError("threshold", f"{cut!r}", "It must be a number, or None for a curve without a jump.")
         inside = bool(np.all((scores >= 0.0) & (scores <= 1.0)))
         self.base_ = (Beta if inside else Platt)().prepare(scores, counts)
         self.knots_, self.steps_ = np.zeros(0), False

@@ -5,21 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics import frames
+from darkmetrics import constraints, frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import counted
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.wording import code, named, setting
 
-
-def is_number(value: Any) -> bool:
-    """Whether a setting is a single number; True and False are none."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-
-
-def is_whole(value: Any) -> bool:
-    """The same for a whole number: 3, and not 3.0."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+# Packages that still import these from here.
+is_number, is_whole = constraints.is_number, constraints.is_whole
 
 
 def check_length(values: AnyArray, name: str, rows: int) -> None:
@@ -223,23 +217,9 @@ THRESHOLD = DefaultThreshold(0.5)
 
 
 def threshold_number(threshold: Any) -> float:
-    """A threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
-    try:
-        if isinstance(threshold, (str, bytes)) or getattr(threshold, "ndim", 0) != 0:
-            raise TypeError
-        cut = float(threshold)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("threshold", repr(threshold), "It must be a number.") from None
-    if np.isnan(cut):
-        raise InputError("threshold", "NaN", "Scores are compared with the threshold, so it must be a number.")
-    if np.isinf(cut):
-        raise InputError(
-            "threshold",
-            f"{cut:g}",
-            f"It must be finite: to flag {'no row' if cut > 0 else 'every row'}, give a number "
-            f"{'above' if cut > 0 else 'below'} all scores.",
-        )
-    return cut
+    """Return a threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
+    check_value("threshold", threshold)
+    return float(threshold)
 
 
 def decided_from(threshold: Any, given: str | None) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import Numbers, RngLike
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_value, checked
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.storing import made_of
 from darkmetrics.tables import decimals_for, finite, html_table, interval_text, number_text
@@ -67,10 +67,7 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """Validate the probability of an interval."""
-    if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
-        percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
-        hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
-        raise InputError(name, repr(confidence_level), f"It must lie strictly between 0 and 1.{hint}")
+    check_value(name, confidence_level)
     return float(confidence_level)
 
 
@@ -180,7 +177,10 @@ class MetricDistribution(ABC):
         return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right.
+
+        The paper's PIT is F(t), the `cdf`, which is larger at an atom.
+        """
         values = _parse_numbers("t", t)
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(
@@ -246,6 +246,7 @@ class MetricDistribution(ABC):
         """Return the bounds over all label assignments to the missing rows (attained if `bounds_sharp`)."""
         return self.bounds
 
+    @checked
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
         """Draw values from the distribution; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)

@@ -39,7 +39,6 @@ def aged(source: Labeled, columns: ColumnNames, as_of: Any, maturity: float | No
         raise InputError(
             "as_of",
             "missing",
-            "",
             "Ages of rows are counted up to the day on which the table was taken.",
             f"Pass that day; the newest date in the table is {setting('as_of', scored.shown(newest))}.",
         )

@@ -14,6 +14,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import a_kind_of, number_from
+from darkmetrics.constraints import shortened
 from darkmetrics.exceptions import InputError
 from darkmetrics.wording import named
 
@@ -366,12 +367,6 @@ def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
 
 def _described(value: Any) -> str:
     return f"{shortened(value)} of type {type(value).__name__}"
-
-
-def shortened(value: Any) -> str:
-    """The value as Python writes it, cut where it would fill a screen."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def row_count(table: Any, name: str) -> int:

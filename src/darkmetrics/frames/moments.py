@@ -13,8 +13,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.constraints import shortened
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, shortened, to_numpy
+from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, to_numpy
 from darkmetrics.frames.calendar import check_dates, iso_time, without_zone
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import (

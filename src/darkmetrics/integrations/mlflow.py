@@ -107,7 +107,7 @@ def log_groups(result: GroupedEvaluation | Alerts, *, prefix: str = "") -> dict[
     """
     if not isinstance(result, GroupedEvaluation | Alerts):
         raise InputError(f"result: expected what evaluate_by() returns, got {type(result).__name__}.")
-    plain, chance_missed = result.to_dict(), result._view.chance_missed
+    plain, probability_missed = result.to_dict(), result._view.probability_missed
     result = result._view.grouped
     at = None if result.time is None else result.names.index(result.time)
     periods = sorted({key[at] for key in result.groups}, key=str) if at is not None else []
@@ -121,7 +121,7 @@ def log_groups(result: GroupedEvaluation | Alerts, *, prefix: str = "") -> dict[
                 "": one.mean,
                 "low": one.low,
                 "high": one.high,
-                "chance_missed": chance_missed.get(key, {}).get(name),
+                "probability_missed": probability_missed.get(key, {}).get(name),
             }
             for name, one in group.metrics.items()
             if one.method != "bounds"

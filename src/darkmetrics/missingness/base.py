@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.constraints import check_fields
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
@@ -18,6 +19,9 @@ class Mechanism(ABC):
 
     A mechanism of your own defines `posterior` and `describe`, and is a frozen dataclass if it has settings.
     """
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     # Fields that hold one value per row: arrays, or names of columns of `data`. True: those of an EvaluationSet.
     row_fields: ClassVar[tuple[str, ...]] = ()

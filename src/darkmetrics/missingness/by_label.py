@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.curve import STRATUM, add_missing_by_class
@@ -18,7 +17,6 @@ from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.reference import REFERENCE_CODE, ReferenceLike, check_reference
@@ -83,11 +81,8 @@ class ByLabel(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
         check_reference(self.reference)
-        scale: Any = self.prior_scale
-        if not (is_number(scale) and 1e-6 <= scale <= 1e6):
-            raise InputError("prior_scale", f"{scale!r}", "It must be a positive number from 1e-6 to 1e6.")
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)

@@ -13,7 +13,7 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
 from darkmetrics.missingness.curve import Columns, add_labeled
@@ -21,7 +21,6 @@ from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_labeled,
-    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.level import add_level, describe_few_labels
@@ -83,10 +82,8 @@ class ByScore(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
         check_reference(self.reference)
-        if self.data not in _SOURCES:
-            raise unknown_name("data", "source of labels", str(self.data), _SOURCES)
         if self.data == "reference" and self.reference is None:
             raise InputError(
                 "reference",

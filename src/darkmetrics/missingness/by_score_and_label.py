@@ -14,7 +14,6 @@ from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_draws,
     warn_if_few_reference_labels,
 )
 from darkmetrics.missingness.reference import ReferenceLike, check_reference
@@ -75,7 +74,7 @@ class ByScoreAndLabel(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
         check_reference(self.reference)
         if self.reference is None:
             raise InputError(

@@ -15,7 +15,6 @@ from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.building import covariates_need_rows
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_score import fit_by_score, fit_columns
@@ -25,7 +24,6 @@ from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_labeled,
-    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.propensity import build_propensity_columns, check_informative
@@ -84,10 +82,7 @@ class Covariates(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        folds: Any = self.n_folds
-        if not is_whole(folds) or folds < 2:
-            raise InputError("n_folds", f"{folds!r}", "It must be a whole number of at least 2.")
+        super().__post_init__()
         if isinstance(self.estimator, type) or not (
             callable(getattr(self.estimator, "fit", None)) and callable(getattr(self.estimator, "predict_proba", None))
         ):

@@ -13,7 +13,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.argument_types import Duration, PointInTime, RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.age_cells import (
     AgeGrid,
     ages_of,
@@ -39,7 +39,7 @@ from darkmetrics.missingness.delay_model import (
     build_rate_columns,
     declare,
 )
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_n_draws
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData
 from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.missingness.sampling import draws_for
@@ -121,13 +121,6 @@ class Delayed(Mechanism):
     reviewed: str | Propensity | None = None
     calibrator: CalibratorLike = "flexible"
     n_draws: int = N_DRAWS
-
-    def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        if isinstance(self.reviewed, Propensity):
-            return
-        if self.reviewed is not None and self.reviewed not in REVIEWED:
-            raise unknown_name("reviewed", "statement of who is reviewed", str(self.reviewed), REVIEWED)
 
     def row_values(self) -> dict[str, Any]:
         review = self.reviewed.row_values() if isinstance(self.reviewed, Propensity) else {}

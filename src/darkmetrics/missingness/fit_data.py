@@ -11,7 +11,6 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.missingness.level import level_sd
 from darkmetrics.missingness.reference import REFERENCE_CODE
@@ -143,13 +142,6 @@ class FitData:
     @cached_property
     def _rows(self) -> dict[LogisticCalibrator, Rows]:
         return {}
-
-
-def check_n_draws(n_draws: Any) -> int:
-    """Return the number of posterior draws, checked."""
-    if not is_whole(n_draws) or not 1 <= n_draws <= 4096:
-        raise InputError("n_draws", f"{n_draws!r}", "It must be a whole number from 1 to 4,096.")
-    return int(n_draws)
 
 
 def check_labeled(fit_data: FitData, mechanism: str) -> None:

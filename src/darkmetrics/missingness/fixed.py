@@ -40,11 +40,6 @@ class Fixed(Mechanism):
 
     probability: Numbers | str | None = None
 
-    def __post_init__(self) -> None:
-        value: Any = self.probability
-        if is_number(value) and not 0.0 <= value <= 1.0:
-            raise InputError("probability", f"{value!r}", "It must lie in [0, 1].")
-
     def row_values(self) -> dict[str, Any]:
         return {} if is_number(self.probability) else super().row_values()
 
@@ -81,7 +76,9 @@ def has_probabilities(mechanism: Mechanism) -> TypeGuard[Fixed]:
 
 @dataclass(frozen=True)
 class TrainingPrevalence(Mechanism):
-    """Every missing label is positive with the prevalence of the labeled rows, as in the paper (N+/N).
+    """Every missing label is positive with the prevalence of the labeled rows.
+
+    The paper's N+/N is the prevalence of the training set: `dm.paper.training_prevalence(y_train)`.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from darkmetrics.missingness.by_score import add_by_score, fit_by_score
 from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_by_score_and_label
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.curve import add_curve
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes, check_n_draws
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes
 from darkmetrics.missingness.level import describe_few_labels
 from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.sampling import MechanismPosterior
@@ -94,7 +94,7 @@ class Unknown(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
         check_reference(self.reference)
         if self.reference is not None and self.strata is not None:
             raise InputError(

@@ -17,7 +17,7 @@ from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_score import fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
 from darkmetrics.missingness.curve import Columns
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, check_n_draws, credit_of, warn_if_few
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, credit_of, warn_if_few
 from darkmetrics.missingness.score_table import joint_table
 from darkmetrics.posterior import Posterior
 from darkmetrics.wording import code, setting
@@ -68,9 +68,6 @@ class Propensity(Mechanism):
     propensity: RowValues = field(default=None, repr=False)
     calibrator: CalibratorLike = "flexible"
     n_draws: int = N_DRAWS
-
-    def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data, propensity = FitData.of(data), need_propensity(data, "Propensity")

@@ -9,7 +9,6 @@ from scipy.special import logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, MissingnessLike, missing_rows
 from darkmetrics.posterior import Posterior
@@ -56,12 +55,7 @@ class ExponentialTilt(Mechanism):
         if (self.prevalence is None) == (self.delta is None):
             count = "neither" if self.prevalence is None else "both"
             raise InputError("prevalence", f"{count} of prevalence= and delta= passed", "", "State one of the two.")
-        number: Any = self.prevalence if self.delta is None else self.delta
-        if not is_number(number) or not np.isfinite(number):
-            name = "prevalence" if self.delta is None else "delta"
-            raise InputError(name, f"{number!r}", "It must be a finite number.")
-        if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
-            raise InputError("prevalence", f"{self.prevalence!r}", "It must lie strictly between 0 and 1.")
+        super().__post_init__()
 
     @property
     def base_mechanism(self) -> Mechanism:

@@ -324,7 +324,7 @@ def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
     """
     style.validate_result("trend", trend, Trend, "what trend returns")
     ax = style.new_axes(ax)
-    x, mean = np.array(trend.places), np.array(trend.means)
+    x, mean = np.array(trend.positions), np.array(trend.means)
     low, high = np.array(trend.intervals).T
     ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level_text(trend.confidence_level)} interval")
     draw_ticks(ax, x, mean, "_")

@@ -73,7 +73,7 @@ def column_of(view: Alerts, metric: str, groups: Sequence[GroupSummary]) -> Colu
 
 def _missed(view: Alerts, key: Key) -> Mapping[str, float]:
     """The probability of missing each target, of a group or of all rows together."""
-    return view.chance_missed.get(key, {}) if key else view._total_missed
+    return view.probability_missed.get(key, {}) if key else view._total_missed
 
 
 def metric_of(view: Alerts, metric: str | None) -> str:

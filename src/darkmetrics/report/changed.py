@@ -7,9 +7,8 @@ from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.changes.assumed import told_apart
-from darkmetrics.changes.result import EvaluationChange
-from darkmetrics.changes.wording import amount
+from darkmetrics.changes.change import EvaluationChange
+from darkmetrics.changes.wording import drop_negative_zero, name_differences
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
 from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved
@@ -37,15 +36,15 @@ def change_page(change: EvaluationChange, **told: Unpack[PageSettings]) -> str:
     reproduce = _reproduce(change, about)
     both = change.after, change.before
     above = [change.same_rows, *change.warned()]
-    warned = _told_apart(change, [[one.message for one in evaluation.warnings] for evaluation in both])
+    warned = _name_differences(change, [[one.message for one in evaluation.warnings] for evaluation in both])
     return differences_page(
         title=_title(change) if about.title is None else str(about.title),
         warnings=[*filter(None, [change.same_rows]), *warned],
         counts=change._words()[0],
         facts={
-            "assumed": _in_a_line(_told_apart(change, [[sentences.assumed(one)] for one in both])),
+            "assumed": _in_a_line(_name_differences(change, [[sentences.assumed(one)] for one in both])),
             "intervals for": "these rows" if change.scope == "rows" else "the populations that the rows came from",
-            "threshold": _in_a_line(_told_apart(change, [[_threshold(one)] for one in both])),
+            "threshold": _in_a_line(_name_differences(change, [[_threshold(one)] for one in both])),
             "date": about.date,
         },
         about=about,
@@ -59,7 +58,7 @@ def change_page(change: EvaluationChange, **told: Unpack[PageSettings]) -> str:
         spread="How likely each change is",
         level=level_text(change.confidence_level),
         assumed=[
-            *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
+            *_name_differences(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
             *(text for text in change._notes() if text not in above),
             *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
         ],
@@ -75,9 +74,9 @@ def _title(change: EvaluationChange) -> str:
     return f"Did it get worse from {before} to {after}?"
 
 
-def _told_apart(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
+def _name_differences(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
     """What holds of after and of before; what holds of one alone says of which."""
-    return told_apart([called(name) for name in change.names], texts)
+    return name_differences([called(name) for name in change.names], texts)
 
 
 def _in_a_line(texts: Sequence[str]) -> str:
@@ -94,8 +93,8 @@ def _difference(change: EvaluationChange, metric: str) -> Difference:
     after, before = (one.labeled_only[metric] for one in both)
     entry = law_entry(distribution, change.confidence_level, change.scope, after - before)
     chances = {
-        "fell": finite(change.probability_decreased(metric)),
-        "rose": finite(change.probability_increased(metric)),
+        "probability_decreased": finite(change.probability_decreased(metric)),
+        "probability_increased": finite(change.probability_increased(metric)),
     }
     fell, rose = (
         chance_text(chance(metric)) for chance in (change.probability_decreased, change.probability_increased)
@@ -103,7 +102,7 @@ def _difference(change: EvaluationChange, metric: str) -> Difference:
     caption = f"fell: {fell}, rose: {rose}"
     means = {name: finite(one[metric].mean()) for name, one in zip(("after", "before"), both, strict=True)}
     if entry["mean"] is not None:
-        entry["mean"] = amount(entry["mean"])
+        entry["mean"] = drop_negative_zero(entry["mean"])
     return Difference(metric, change.sentence(metric), caption, entry | {"metric": metric, **means, **chances})
 
 
@@ -117,7 +116,18 @@ def _tile(change: EvaluationChange, one: Difference) -> tuple[str, str, str]:
 def _tables(change: EvaluationChange, differences: Sequence[Difference]) -> list[Table]:
     level = level_text(change.confidence_level)
     after, before = change.names
-    keys = ("metric", "before", "after", "mean", "low", "high", "fell", "rose", "labeled_only", "method")
+    keys = (
+        "metric",
+        "before",
+        "after",
+        "mean",
+        "low",
+        "high",
+        "probability_decreased",
+        "probability_increased",
+        "labeled_only",
+        "method",
+    )
     moved = Table(
         "changes",
         "What moved",

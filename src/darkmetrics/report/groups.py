@@ -85,7 +85,7 @@ def groups_page(
         "level": level_text(result.confidence_level),
         "words": words,
         "alerts": [_alert_row(alert) for alert in _newest_first(view)],
-        "compared": view.gone is not None,
+        "compared": view.resolved is not None,
         "periods": pictures[:_PICTURES],
         "not_drawn": max(0, len(pictures) - _PICTURES),
         "compared_words": _compared(result, time, drawn),
@@ -121,7 +121,7 @@ def _facts(result: GroupedEvaluation, date: str) -> dict[str, str]:
 def _target(view: Alerts, name: str) -> dict[str, str]:
     """A target and how many groups have an alert for it; that none has does not prove that it is met."""
     alerts = [alert for alert in view if alert.metric == name]
-    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.gone is not None else ""
+    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.resolved is not None else ""
     chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(view.grouped), 'group')}"
     return {"verdict": "FAIL" if alerts else "", "text": target_text(view, name), "chance": chance}
 
@@ -130,7 +130,7 @@ def _tiles(view: Alerts) -> list[dict[str, str]]:
     """The whole at a glance."""
     result = view.grouped
     counts = result.total.data.counts()
-    new = f"{sum(alert.new for alert in view)} new" if view.gone is not None else ""
+    new = f"{sum(alert.new for alert in view)} new" if view.resolved is not None else ""
     tiles = [("groups", f"{len(result):,}", f"by {', '.join(map(key_text, result.names))}")]
     tiles += [("alerts", f"{len(view):,}", new)] if view.targets else []
     missing = f"{counts['missing']:,} of {counts['rows']:,} rows"
@@ -246,7 +246,7 @@ def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
 
 def _new(view: Alerts, metric: str, keys: Sequence[Key]) -> Any:
     """Which groups have an alert that an earlier result did not have; none without an earlier result."""
-    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.gone is not None}
+    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.resolved is not None}
     return np.array([key in new for key in keys], dtype=np.bool_)
 
 
@@ -280,7 +280,7 @@ def _rows(
 def _spans(view: Alerts, metric: str) -> list[dict[str, Any] | None]:
     """A small picture for each row of the table."""
     result = view.grouped
-    groups = [result.task.of_all(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
+    groups = [result.task.summarize_total(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
     column = column_of(view, metric, groups)
     new = _new(view, metric, [group.key for group in groups])
     target = view.targets.get(metric)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.constraints import checked
 from darkmetrics.curves import ThresholdCurves
 from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
@@ -29,6 +30,7 @@ MOST_CURVES = 30
 CONFIDENCE = 0.9
 
 
+@checked
 def summarize(
     evaluation: Evaluation,
     *,

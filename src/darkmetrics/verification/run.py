@@ -12,6 +12,7 @@ from darkmetrics._kernels.hypothesis_tests import Capital, allows_labels, least_
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration
+from darkmetrics.constraints import checked
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Interval, check_level
@@ -32,6 +33,7 @@ _MAX_EXACT = 1000
 ARRIVALS = ("alike", "late", "any")
 
 
+@checked
 def verify(
     before: Evaluation | EvaluationSet,
     after: ArrayLike | EvaluationSet | Mapping[Any, EvaluationSet],
