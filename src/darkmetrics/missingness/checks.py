@@ -4,8 +4,9 @@ Does a curve fit the labeled rows, do reference rows follow the same one, and ar
 labels are missing?
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, expit
@@ -19,7 +20,7 @@ from darkmetrics._kernels.hypothesis_tests import (
     per_bin,
 )
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.exceptions import CalibrationWarning, warn
+from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.posterior.logistic import find_logistic_mode
@@ -38,6 +39,15 @@ _MOST_BINS = 10
 
 class AbsentError(Exception):
     """A check that cannot be made; the message says why."""
+
+
+def run_check(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a check, or None; `absent` then has the message of the error."""
+    try:
+        return compute(*arguments)
+    except (AbsentError, InputError) as error:
+        absent[name] = str(error)
+        return None
 
 
 def need_missing(fit_data: FitData) -> None:
