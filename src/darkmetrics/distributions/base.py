@@ -52,7 +52,7 @@ class DrawMoments(NamedTuple):
         return cls(weight, mean, np.maximum(var, 0.0))
 
     def total(self) -> tuple[float, float]:
-        """Return mean and variance of the mixture (law of total variance)."""
+        """Return mean and variance of the mixture (total variance)."""
         mean = float(self.weight @ self.mean)
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
@@ -310,7 +310,7 @@ class MetricDistribution(ABC):
             ["method", self.method],
         ]
         rows += [["0/0", f"{self.undefined:.3g}"]] if self.undefined > 0.0 else []
-        return html_table(["law of a metric", ""], rows)
+        return html_table(["distribution of a metric", ""], rows)
 
     @staticmethod
     def _apply(x: Any, function: Any) -> Any:

@@ -280,7 +280,7 @@ def _rows(
 def _spans(view: Alerts, metric: str) -> list[dict[str, Any] | None]:
     """A small picture for each row of the table."""
     result = view.grouped
-    groups = [result.task.of_all(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
+    groups = [result.task.summarize_total(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
     column = column_of(view, metric, groups)
     new = _new(view, metric, [group.key for group in groups])
     target = view.targets.get(metric)
