@@ -273,24 +273,6 @@ except dm.InputError as error:
     assert done.stdout.strip().endswith("pyarrow, which is not installed: pip install 'darkmetrics[duckdb]'")
 
 
-def test_the_study_of_the_paper_says_in_a_sentence_what_it_needs(monkeypatch, tmp_path):
-    pytest.importorskip("xgboost")
-    paper = pytest.importorskip("experiments.paper.problems")
-    monkeypatch.setenv("DARKMETRICS_DATA", str(tmp_path))
-    with pytest.raises(paper.NoDataError, match=r"there is no adult\.csv\.gz in the folder"):
-        paper.load("adult")
-    monkeypatch.delenv("DARKMETRICS_DATA")
-
-    def offline(*arguments, **settings):
-        raise OSError("no network")
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
-    with pytest.raises(paper.NoDataError, match=r"OpenML cannot be reached.*DARKMETRICS_DATA=/path/to/data"):
-        paper.load("adult")
-    with pytest.raises(paper.NoDataError, match="OpenML does not have it"):
-        paper.load("ohsumed")
-
-
 # Long work and what is heard of it ---------------------------------------------------------------------------------
 
 

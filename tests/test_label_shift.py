@@ -75,7 +75,8 @@ def test_a_calibrator_without_a_likelihood_is_refused(calibrator):
     y, s, missing = rows(0, 100, 0.4, 0.2)
     for model in (ByLabel(calibrator), ByScoreAndLabel(dm.missing.Reference(y, s), calibrator)):
         with pytest.raises(
-            InputError, match=r"calibrator: .* must be 'beta', 'platt', Beta\(\) or Platt\(\) with its prior"
+            InputError,
+            match=r"calibrator: .* must be 'flexible', 'beta' or 'platt', or one of their objects with its prior",
         ):
             model.posterior(EvaluationSet(np.where(missing, NAN, y), s))
 
@@ -164,7 +165,7 @@ def test_buckets_change_little(model, monkeypatch):
 
 
 def test_selection_needs_reference_rows():
-    with pytest.raises(InputError, match=r"reference: missing\. Labels missing by score and label can only be told"):
+    with pytest.raises(InputError, match=r"reference: missing\. Effects of score and label can only be separated"):
         ByScoreAndLabel()
 
 

@@ -201,7 +201,7 @@ def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
     assert 300 < merged.score.size <= 2 * 400
     rows = merged.labeled + merged.missing
     np.testing.assert_allclose([rows @ merged.score, rows @ mean], [score.sum(), chance.sum()])
-    own = merged.place
+    own = merged.row_of_cell
     for row in rng.integers(0, merged.score.size, 20):
         inside = order[own == row]  # cells are rows by rising score
         assert np.ptp(score[inside]) < 0.08

@@ -29,8 +29,8 @@ from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
-from darkmetrics.missingness.base import Mechanism, prevalence_in_words
-from darkmetrics.missingness.mixture import REFUTED, mechanism_weights, select_mechanism
+from darkmetrics.missingness.base import Mechanism, describe_prevalence
+from darkmetrics.missingness.mixture import MIN_STATED, mechanism_weights, select_mechanism
 from darkmetrics.missingness.reference import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
@@ -242,7 +242,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         metric, found = name_in(self.distributions, metric), dict[str, float]()
         if not self.posterior.mechanisms or not self.posterior.independent:
             return found
-        for k in np.flatnonzero(mechanism_weights(self.posterior) >= REFUTED):
+        for k in np.flatnonzero(mechanism_weights(self.posterior) >= MIN_STATED):
             rows, posterior = select_mechanism(self.posterior, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
             distribution = next(self.method.distributions([functional], posterior, rng=0))
@@ -437,7 +437,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
             return words
         words += filter(None, self.assumption.split("\n"))
         if len(self.posterior) > 1 and self.data.missing_cells.size:
-            words.append(prevalence_in_words(self.data, self.posterior))
+            words.append(describe_prevalence(self.data, self.posterior))
         if self.arrival is not None:
             words.append(self.arrival.headline())
         if self.stated is None:

@@ -491,7 +491,7 @@ def test_without_labels_the_ways_out_are_options(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,score\n,0.5\n,0.4\n")
     assert refused("evaluate", path).endswith(
-        "Give --reference with a file of fully labeled rows; or --prob with the score column if the scores are "
+        "Pass --reference FILE of fully labeled rows; or --prob with the score column if the scores are "
         "probabilities you trust, or --prob 0.5."
     )
 

@@ -177,7 +177,10 @@ class MetricDistribution(ABC):
         return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right.
+
+        The paper's PIT is F(t), the `cdf`, which is larger at an atom.
+        """
         values = _parse_numbers("t", t)
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(

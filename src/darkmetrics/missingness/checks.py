@@ -348,7 +348,7 @@ def overlap_check(fit_data: FitData) -> OverlapCheck:
     if cells.propensity is not None:
         # Rows that were sure to get their label stand for none of those that got none.
         counts = (cells.total - cells.missing) * (cells.propensity < 1.0)
-        labeled = np.asarray(np.bincount(table.place, counts, labeled.size), dtype=np.float64)
+        labeled = np.asarray(np.bincount(table.row_of_cell, counts, labeled.size), dtype=np.float64)
     if fit_data.reference is not None:
         labeled = labeled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labeled)
     if labeled.sum() < _EXPECTED:
@@ -358,7 +358,7 @@ def overlap_check(fit_data: FitData) -> OverlapCheck:
         expected = labeled.sum() * table.missing[rows].sum() / gone
         rare = bool(expected >= _EXPECTED and labeled[rows].sum() < expected / _RARER)
         alone[rows] = rare or _far_from_labels(table.missing[rows], labeled[rows])
-    far = alone[table.place]
+    far = alone[table.row_of_cell]
     if cells.propensity is not None:
         # Nobody like them was ever looked at.
         far |= cells.propensity < np.min(cells.propensity, where=cells.total > cells.missing, initial=1.0)

@@ -159,7 +159,7 @@ def clustered(posterior: Posterior, data: EvaluationSet) -> Posterior:
     )
 
 
-def shared_in_words(posterior: Posterior) -> str:
+def describe_correlation(posterior: Posterior) -> str:
     """Describe the correlation of labels in groups; empty if every row is a group."""
     if not isinstance(posterior, ClusteredPosterior) or posterior.clusters is None:
         return ""

@@ -15,11 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.missingness.age_cells import (
-    AgeGrid,
-    AgeTable,
-    ArrivalCounts,
-)
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.missingness.age_cells import AgeGrid, AgeTable, ArrivalCounts, count_arrivals, find_days
 from darkmetrics.posterior import Model
 
 # Prior of the log odds of a hazard: labels arrive evenly in time, on average after this fraction of the oldest age; sd
@@ -74,6 +71,13 @@ class DelayData:
     credit: float
     days: list[tuple[int, int]]
     is_late: BoolArray | None = None
+
+    @classmethod
+    def of(cls, grid: AgeGrid, data: EvaluationSet, credit: float) -> "DelayData":
+        """Return what was observed of a set."""
+        zone, table = grid.zone[grid.score_bin(data.cells.score)], grid.table(data)
+        counts = count_arrivals(grid, data, zone, grid.zone_position.size)
+        return cls(grid, table, counts, credit, find_days(table, grid))
 
 
 class Setting(NamedTuple):

@@ -18,8 +18,6 @@ from darkmetrics.missingness.age_cells import (
     AgeGrid,
     ages_of,
     count_arrivals,
-    find_days,
-    without_calendar,
 )
 from darkmetrics.missingness.base import Mechanism, missing_prevalence, of_weight
 from darkmetrics.missingness.checks import CLEARLY
@@ -149,10 +147,7 @@ class Delayed(Mechanism):
         _check_classes(fit_data, ages)
         uses_propensity = self.reviewed == "propensity"
         grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator), uses_propensity=uses_propensity)
-        zone = grid.zone[grid.score_bin(data.cells.score)]
-        counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
-        table = grid.table(data)
-        delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
+        delay_data = DelayData.of(grid, data, fit_data.credit)
         reviewed_by = REVIEWED[:2] if self.reviewed is None else (str(self.reviewed),)
         fits = _fit_settings(delay_data, reviewed_by)
         best = max(fits, key=lambda fit: fit.log_evidence)
@@ -370,7 +365,7 @@ def test_cohorts(
     n_zones = grid.zone_position.size
     late = is_late[grid.age_bin(ages_of(data).age)]
     zone = grid.zone[grid.score_bin(data.cells.score)] + n_zones * late
-    counts = count_arrivals(grid, without_calendar(grid, data), data, zone, 2 * n_zones)
+    counts = count_arrivals(grid, data, zone, 2 * n_zones)
     declared = declare(replace(fitted.data, counts=counts, is_late=is_late), setting)
     assert declared.cohort is not None
     likelihood = Likelihood(declared.model, fitted.data.credit)

@@ -6,10 +6,10 @@ from pathlib import Path
 import darkmetrics as dm
 from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import ConfidenceOption, EvaluationOptions, PageOptions, TargetOption, Title
 from darkmetrics.cli.output import check_writable, in_words, progress, publish, say, write_output
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
@@ -47,9 +47,9 @@ def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:
     from darkmetrics.report.render import SUFFIXES, no_such_suffix
 
     if output is None:
-        raise WordedError("--output", "missing", "", "Pass where the report goes, such as -o report.html.")
+        raise InputError("--output", "missing", "", "Pass where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
     view = SUFFIXES.get(Path(output).suffix.lower())
     if view is None:
-        raise WordedError("--output", f"{output} {no_such_suffix(Path(output).suffix.lower())}")
+        raise InputError("--output", f"{output} {no_such_suffix(Path(output).suffix.lower())}")
     return output, view
