@@ -224,8 +224,8 @@ def shared_rows(
     probability: Any,
 ) -> SharedRows:
     """The rows of arrays, checked."""
-    by_model = named_scores(scores)
-    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in by_model.items()}
+    scores_by_name = named_scores(scores)
+    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in scores_by_name.items()}
     labels, gaps = frames.label_column(y_true, "y_true")
     if labels.size == 0:
         raise InputError("y_true", "no rows", "A comparison needs at least one.")
@@ -238,13 +238,14 @@ def shared_rows(
                 "Both need one per row.",
             )
         check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
-    models = {f"scores[{name!r}]": column for name, column in by_model.items()}  # no model is called like an argument
-    names = frames.row_names(y_true=y_true, **models, sample_weight=sample_weight)
+    # No model is called like an argument.
+    given = {f"scores[{name!r}]": column for name, column in scores_by_name.items()}
+    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("probability", probability)
         names.at(gaps).check("probability", probability)
-    cuts = thresholds_from(threshold, tuple(by_model))
+    cuts = thresholds_from(threshold, tuple(scores_by_name))
     dtype = count_type(labels.size)
     score = np.stack(list(columns.values())) + 0.0  # -0.0 and 0.0 are one score
     try:
@@ -253,7 +254,7 @@ def shared_rows(
     except InputError as error:
         raise error.worded_for({"y_score": "y_true"}) from None
     return SharedRows(
-        names=tuple(by_model),
+        names=tuple(scores_by_name),
         score=score,
         decision=score >= np.array(cuts)[:, None],
         thresholds=cuts,
@@ -320,9 +321,9 @@ def shared_cells(
 ) -> SharedRows:
     """The rows of a table, counted where they are."""
     check_label_values(pos_label, missing_label)
-    by_model = named_columns(scores)
-    cuts = thresholds_from(threshold, tuple(by_model))
-    first, *others = by_model.values()
+    scores_by_name = named_columns(scores)
+    cuts = thresholds_from(threshold, tuple(scores_by_name))
+    first, *others = scores_by_name.values()
     columns = frames.ColumnNames(label, first, weight=weight, more_scores=tuple(others))
     about: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "score_bins": score_bins}
     try:
@@ -331,7 +332,7 @@ def shared_cells(
         raise error.worded_for({"y_score": "scores"}) from None
     check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
-        names=tuple(by_model),
+        names=tuple(scores_by_name),
         score=counted.score,
         decision=counted.decision,
         thresholds=cuts,
@@ -359,10 +360,10 @@ def named_columns(scores: Any) -> dict[str, str]:
         if twice is not None:
             raise InputError("scores", f"column {twice!r} is passed twice", "Models need columns of their own.")
         scores = {str(name): name for name in scores}
-    by_model = named_scores(scores)
-    for name, column in by_model.items():
+    scores_by_name = named_scores(scores)
+    for name, column in scores_by_name.items():
         frames.check_name("scores", column)
-        others = [other for other, same in by_model.items() if same == column]
+        others = [other for other, same in scores_by_name.items() if same == column]
         if len(others) > 1:
             raise InputError(
                 "scores",
@@ -372,7 +373,7 @@ def named_columns(scores: Any) -> dict[str, str]:
             )
         if not isinstance(column, str):
             raise InputError("scores", f"{column!r} for {name!r}", "It must be the name of a column.")
-    return by_model
+    return scores_by_name
 
 
 def reference_rows(reference: Any, scores: Any, **settings: Any) -> Any:
