@@ -603,7 +603,7 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     [
         ({"scores": {"a": [0.1, 0.9]}}, "scores", "one model, 'a'"),
         ({"scores": {}}, "scores", "no model"),
-        ({"scores": [[0.1, 0.9], [0.2, 0.8]]}, "scores", "expected a mapping"),
+        ({"scores": np.array([[0.1, 0.9], [0.2, 0.8]])}, "scores", "expected a mapping"),
         ({"scores": {"a": [0.1, 0.9, 0.5], "b": [0.2, 0.8]}}, "scores['a']", "3 values, but y_true has 2"),
         ({"scores": {"a": [0.1, np.nan], "b": [0.2, 0.8]}}, "scores['a']", "NaN"),
         ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
@@ -1006,7 +1006,7 @@ def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Fixed(0.5), metrics="recall")
     with pytest.raises(
         dm.InputError,
-        match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$",
+        match=r"^y_true: an evaluation\. .* write dm\.compare_evaluations\(after, before\), or after - before\.$",
     ):
         dm.compare(one, one)
 

@@ -537,7 +537,7 @@ EXTREMES = {
         Y,
         SCORE,
         missingness=dm.missing.Fixed(P),
-        metrics=[by_name(name) for name in dm.list_metrics()],
+        metrics=[by_name(name) for name in dm.metrics.registered_names()],
         zero_division=np.nan,
     ),
     "long names": lambda: dm.evaluate(

@@ -229,7 +229,7 @@ CASES = {
     "all metrics": lambda: small(
         metrics=[
             name if isinstance(record := dm.metrics.registered(name), dm.metrics.Metric) else record.example
-            for name in dm.list_metrics()
+            for name in dm.metrics.registered_names()
         ]
     ),
 }

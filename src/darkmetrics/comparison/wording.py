@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._text import counted, short
 from darkmetrics.comparison.ranking import range_text
-from darkmetrics.footnotes import buckets_in_words, rounded_up, scope_in_words
+from darkmetrics.footnotes import describe_binning, rounded_up, scope_in_words
 from darkmetrics.tables import chance_text, decimals_for, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
@@ -82,5 +82,5 @@ def notes_of(found: "Comparison") -> list[str]:
     notes = [f"{scope_in_words(found.scope, found.rows.counts['rows'])} A tie is not better.", *found.few_labels()]
     if found.rows.score_bins is not None:
         effects = {metric: float(found.effects(metric).max()) for metric in found.metrics}
-        notes.append(buckets_in_words(found.rows.score_bins, effects))
+        notes.append(describe_binning(found.rows.score_bins, effects))
     return notes
