@@ -100,7 +100,7 @@ def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, 
             assert abs(moved) <= found.binning_error(metric, other, "A") + 1e-12
     assert f"Scores are in {score_bins} buckets: that moves roc_auc by at most" in found._notes()[-1]
     entry = found.to_dict()["metrics"]["roc_auc"]["differences"][0]
-    assert entry["bucket_effect"] == found.binning_error("roc_auc", models[1], "A")
+    assert entry["binning_error"] == found.binning_error("roc_auc", models[1], "A")
 
 
 @pytest.mark.parametrize("models", ["AD", "ABCD"])

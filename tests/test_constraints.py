@@ -88,15 +88,26 @@ CALLS: dict[str, Callable[..., Any]] = {
     "Comparison.better_range": lambda **given: comparison().better_range("recall", "a", "b", **given),
     "Comparison.probability_best": lambda **given: comparison().probability_best("recall", **given),
     "Comparison.rank_probabilities": lambda **given: comparison().rank_probabilities("recall", **given),
+    "testing.check_metric": partial(dm.testing.check_metric, "recall"),
+    "testing.check_mechanism": partial(dm.testing.check_mechanism, "random"),
+    "testing.check_method": lambda method="auto", **given: dm.testing.check_method(method, **given),
     "methods.Auto": dm.methods.Auto,
     "methods.MonteCarlo": dm.methods.MonteCarlo,
     "methods.method_from": lambda **given: dm.evaluate(Y_MISSING, P, **given),
     "masks.MCAR": dm.masks.MCAR,
+    "masks.mask_from": partial(dm.backtest, Y, P),
     "masks.ByScore": partial(dm.masks.ByScore, fraction=0.5),
     "masks.ByLabel": partial(dm.masks.ByLabel, fraction=0.5, prevalence=0.5),
     "paper.bootstrap": lambda **given: dm.paper.bootstrap(evaluation().data, "recall", **given),
     "paper.confidence_based": lambda **given: dm.paper.confidence_based(evaluation().data, "recall", **given),
-    "paper.robustness": lambda **given: dm.paper.robustness(evaluation().data, 0.5, metrics="recall", **given),
+    "paper.mcar_mask": lambda **given: dm.paper.mcar_mask(Y, 0.3, **given),
+    "paper.mnar_mask": lambda **given: dm.paper.mnar_mask(Y, 0.3, 0.5, **given),
+    "paper.pemi": lambda **given: dm.paper.pemi(evaluation().data, "recall", 0.5, **given),
+    "paper.pemi_gauss": lambda **given: dm.paper.pemi_gauss(
+        evaluation().data, "roc_auc", 0.5, **{"simulate_above": 1} | given
+    ),
+    "paper.scaling_binning": lambda **given: dm.paper.scaling_binning(Y, P, **given),
+    "paper.theorem_4": lambda **given: dm.paper.theorem_4(evaluation().data, 0.5, metrics="recall", **given),
     "calibrators.Calibrator.draws": lambda **given: dm.calibrators.Platt().fit(P, Y).draws(P, **given),
     "calibrators.Fitted.draws": lambda **given: dm.calibrators.Fitted(Constant()).draws(P, **given),
     "calibrators.Isotonic.draws": lambda **given: dm.calibrators.Isotonic().fit(P, Y).draws(P, **given),
@@ -123,6 +134,7 @@ OTHERWISE = {
 }
 
 
+OTHERWISE |= {f"masks.{kind}.mask.rng": "backtest draws" for kind in ("Mask", "MCAR", "ByScore", "ByLabel")}
 # Classes that users make; results are made by functions, which have checked their arguments.
 MADE = ("EvaluationSet", "missing.", "methods.", "masks.", "calibrators.")
 
@@ -147,7 +159,7 @@ def cases() -> list[Any]:
 
 def test_every_constraint_belongs_to_a_public_parameter():
     used = {f"{name.rpartition('.')[2]}.{parameter}" for name, parameter in declared()}
-    used |= {parameter for _, parameter in declared()} | {"mask"}
+    used |= {parameter for _, parameter in declared()}
     assert [name for name in CONSTRAINTS if name not in used] == []
 
 

@@ -165,7 +165,7 @@ ANSWERED = {
         lambda: dm.threshold_curves(evaluated()).threshold_for(recall=0.6, probability=90),
         r"probability: 90\. It must lie strictly between 0 and 1",
     ),
-    "best_threshold()": (lambda: dm.threshold_curves(evaluated()).best_threshold(), "metric: say for which"),
+    "best_threshold()": (lambda: dm.threshold_curves(evaluated()).best_threshold(), "metric: missing. Pass a metric"),
 }
 
 
@@ -272,24 +272,6 @@ except dm.InputError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("pyarrow, which is not installed: pip install 'darkmetrics[duckdb]'")
-
-
-def test_the_study_of_the_paper_says_in_a_sentence_what_it_needs(monkeypatch, tmp_path):
-    pytest.importorskip("xgboost")
-    paper = pytest.importorskip("experiments.paper.problems")
-    monkeypatch.setenv("DARKMETRICS_DATA", str(tmp_path))
-    with pytest.raises(paper.NoDataError, match=r"there is no adult\.csv\.gz in the folder"):
-        paper.load("adult")
-    monkeypatch.delenv("DARKMETRICS_DATA")
-
-    def offline(*arguments, **settings):
-        raise OSError("no network")
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
-    with pytest.raises(paper.NoDataError, match=r"OpenML cannot be reached.*DARKMETRICS_DATA=/path/to/data"):
-        paper.load("adult")
-    with pytest.raises(paper.NoDataError, match="OpenML does not have it"):
-        paper.load("ohsumed")
 
 
 # Long work and what is heard of it ---------------------------------------------------------------------------------

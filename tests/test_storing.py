@@ -82,6 +82,7 @@ SETTINGS: dict[str, Any] = {
     "Dropping": Dropping(),
     "TrainingPrevalence": missing.TrainingPrevalence(),
     "Propensity": missing.Propensity(),
+    "CalibratedScores": dm.paper.scaling_binning([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], n_bins=2),
     "ByScoreAndLabel": missing.ByScoreAndLabel(reference=dm.missing.Reference(*REFERENCE)),
     "ExponentialTilt": missing.ExponentialTilt(missing.Fixed(0.5), prevalence=0.4),
     "method Auto": methods.Auto(n_resamples=100),
@@ -156,7 +157,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
     "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", clusters=np.arange(60) // 3, rng=0),
-    "buckets": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
+    "bins": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
     **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, Mechanism)},
     "Discrete": lambda: evaluated()["precision"],
     "ProductLaw": lambda: evaluated(n=20_000)["recall"],
@@ -183,7 +184,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
         Y, SCORE, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE)), metrics=FEW
     ),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", n_repeats=2, rng=0, missingness="by_score"),
-    "robustness": lambda: dm.paper.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
+    "robustness": lambda: dm.paper.theorem_4(KNOWN, fraction=0.2, metrics="recall", n_resamples=50, rng=0),
     "verification": lambda: dm.verify(
         KNOWN, dm.EvaluationSet(TRUTH, SCORE, missingness=dm.missing.Fixed(SCORE)), metrics=FEW
     ),

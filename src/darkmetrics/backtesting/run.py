@@ -29,11 +29,10 @@ from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
-from darkmetrics.wording import setting
+from darkmetrics.wording import named, setting
 
 # Fraction of labels that are hidden if no mask is passed.
 _FRACTION = 0.3
-_AS_OF = setting("as_of")
 Choice: TypeAlias = MissingnessLike | Reference
 
 
@@ -155,7 +154,12 @@ def backtest(
     times = {name: columns[name] for name in ("scored_at", "labeled_at")} | {"maturity": maturity}
     if as_of is not None:
         if mask is not None:
-            raise InputError("mask", "passed together with as_of", "as_of hides no labels.", "Pass one of them.")
+            raise InputError(
+                "mask",
+                f"passed with {named('as_of')}",
+                f"{named('as_of')} replays how labels arrived, and hides none.",
+                "Pass one of the two.",
+            )
         history, known, dates = history_from(rows.labels, rows.score, **times, dates=as_of)
         _check_both(history.y)
         complete = EvaluationSet(history.y.astype(np.float64), history.score, threshold=threshold)
@@ -165,9 +169,8 @@ def backtest(
         return replayed(question, history, dates, ground, setups, **settings)
     for name, value in {**times, "window": window}.items():
         if value is not None:
-            raise InputError(
-                name, "passed without as_of", "It belongs to the replay of history.", f"Pass {_AS_OF}, too."
-            )
+            rule = f"It belongs to backtests with {setting('as_of')}."
+            raise InputError(name, f"passed without {named('as_of')}", rule, "Pass both, or neither.")
     hidden_by = mask_from(_FRACTION if mask is None else mask)
     y, score, names = rows.labeled()
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
@@ -247,10 +250,9 @@ def _checked(masked: Any, task: _Task) -> Masked:
     """Return what a mask returned, which may be the user's own."""
     name = type(task.mask).__name__
     if not isinstance(masked, Masked):
-        finding = f"{name}.mask returned {type(masked).__name__}"
-        raise InputError("mask", finding, f"{name}.mask must return Masked(missing).")
+        raise InputError("mask", f"{name}.mask returned {type(masked).__name__}", "It must return Masked(missing).")
     missing: Any = masked.missing
     if not isinstance(missing, np.ndarray) or missing.dtype != np.bool_ or missing.shape != task.y.shape:
-        finding = f"{name}.mask returned other values than True or False for each row"
-        raise InputError("mask", finding, f"{name}.mask must return Masked(missing) with an array of booleans.")
+        finding = f"{name}.mask returned something else than one truth value per row"
+        raise InputError("mask", finding, "It must return an array with True or False for each row.")
     return masked

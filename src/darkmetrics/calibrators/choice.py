@@ -97,9 +97,10 @@ def calibrator_from(calibrator: Any) -> Calibrator:
     if isinstance(calibrator, Calibrator):
         return calibrator
     if isinstance(calibrator, str):
-        if calibrator not in WORDS:
+        name = calibrator.lower().replace("-", "_")  # "scaling-binning" is how papers write it
+        if name not in WORDS:
             raise unknown_name("calibrator", "calibrator", calibrator, WORDS)
-        return WORDS[calibrator]()
+        return WORDS[name]()
     if isinstance(calibrator, type):
         name = calibrator.__name__
         raise InputError("calibrator", f"{name} is a class", "", f"Pass an object: {name}().")

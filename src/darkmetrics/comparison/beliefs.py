@@ -23,6 +23,7 @@ from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
+from darkmetrics.wording import code
 
 # Which model is better turns on the weights of the models, so that these have as many cases as this at least.
 _NODES = 256
@@ -169,19 +170,22 @@ def _reference(rows: SharedRows, reference: Any) -> Sequence[FloatArray]:
         return reference.labeled
     if not isinstance(reference, Reference) or isinstance(reference.y_true, EvaluationSet):
         raise InputError(
-            "reference: expected dm.missing.Reference(labels, scores), with an array of scores by the name of each "
-            "model."
+            "reference",
+            "no scores by model",
+            f"It must be {code('dm.missing.Reference(labels, scores)')}, with an array of scores by the name of each "
+            "model.",
         )
     named = named_scores(reference.y_score, "reference", fewest=0)  # those that lack are named
     lacking = next((name for name in rows.names if name not in named), None)
     if lacking is not None:
-        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
+        raise InputError("reference", f"no scores of {lacking!r}", "Reference rows need those of every model.")
     labels, gaps = frames.label_column(reference.y_true, "reference")
     columns = []
     for name in rows.names:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
-            raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
+            finding = f"{column.size:,} scores of {name!r} for {labels.size:,} labels"
+            raise InputError("reference", finding, "Both need one per row.")
         check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")

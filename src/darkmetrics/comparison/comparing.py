@@ -32,6 +32,7 @@ from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.mixture import describe_prevalences, mechanisms_differ
 from darkmetrics.question import Question
+from darkmetrics.wording import code
 
 # A model that is ahead with less probability is not called ahead.
 _LEANS = 0.75
@@ -122,8 +123,10 @@ def compare(
     """
     if isinstance(y_true, Evaluation):
         raise InputError(
-            "y_true: an evaluation. compare takes labels, and the scores of models on the same rows. For two "
-            "evaluations write dm.compare_evaluations(after, before), or after - before."
+            "y_true",
+            "an evaluation",
+            "compare takes labels, and the scores of models on the same rows.",
+            "For two evaluations write dm.compare_evaluations(after, before), or after - before.",
         )
     given = dict(locals())
     question = _question(given)
@@ -135,8 +138,10 @@ def compare(
     else:
         if probability is not None:
             raise InputError(
-                "missingness: Fixed with a column is not for tables of several models. Pass arrays of labels, scores "
-                "and probabilities."
+                "missingness",
+                "Fixed with the name of a column",
+                "Tables of several models take no such column.",
+                "Pass arrays of labels, scores and probabilities.",
             )
         settings = {name: given[name] for name in ("threshold", "pos_label", "missing_label")}
         columns: dict[str, Any] = {"label": y_true, "scores": scores, "weight": sample_weight}
@@ -152,11 +157,14 @@ def _question(given: Mapping[str, Any]) -> Question:
     question = Question.among(given)
     if isinstance(question.model, _OTHER_ROWS) or getattr(question.model, "strata", None) is not None:
         raise InputError(
-            f"missingness: {type(question.model).__name__} needs more of a row than its scores, which a comparison "
-            "does not have. Pass the probabilities that it leads to as dm.missing.Fixed(...), one per row."
+            "missingness",
+            f"{type(question.model).__name__} needs more of a row than its scores",
+            "A comparison has the scores of its rows only.",
+            f"Pass the probabilities that the mechanism leads to as {code('dm.missing.Fixed(...)')}, one per row.",
         )
     if isinstance(question.model, Fixed) and question.model.probability is None:
-        raise InputError("missingness: Fixed() needs the probabilities themselves, one per row or per missing row.")
+        fix = "Pass one probability per row, or one per row without a label."
+        raise InputError("missingness", "Fixed() without probabilities", "", fix)
     return question
 
 

@@ -96,7 +96,7 @@ class SharedRows:
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
         if name not in self.names:
-            raise MissingKeyError(str(unknown_name(argument, "model", str(name), self.names)))
+            raise unknown_name(argument, "model", str(name), self.names, error=MissingKeyError)
         return self.names.index(name)
 
     @cached_property
@@ -228,12 +228,14 @@ def shared_rows(
     columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in named.items()}
     labels, gaps = frames.label_column(y_true, "y_true")
     if labels.size == 0:
-        raise InputError("y_true: no rows. A comparison needs at least one.")
+        raise InputError("y_true", "no rows", "A comparison needs at least one.")
     for name, column in columns.items():
         argument = f"scores[{name!r}]"
         if column.size != labels.size:
-            raise InputError.about(
-                argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
+            raise InputError(
+                argument,
+                f"{counted(column.size, 'value')}, but {named('y_true')} has {labels.size:,}",
+                "Both need one per row.",
             )
         check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
     given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
@@ -249,7 +251,7 @@ def shared_rows(
         weight = row_weights(sample_weight, labels.size)
         chance = row_probabilities(probability, gaps)
     except InputError as error:
-        raise error.renamed({"y_score": "y_true"}) from None
+        raise error.worded_for({"y_score": "y_true"}) from None
     return SharedRows(
         names=tuple(named),
         score=score,
@@ -274,15 +276,18 @@ def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict
         scores = {f"model_{i}": column for i, column in enumerate(scores, 1)}
     if not isinstance(scores, Mapping):
         raise InputError(
-            f"{argument}: expected a mapping from the name of each model to its scores, such as "
-            f"{{'champion': p1, 'challenger': p2}}, got {a_kind_of(scores)}."
+            argument,
+            a_kind_of(scores),
+            "It must be a mapping from the name of each model to its scores, such as {'champion': p1, 'challenger': "
+            "p2}.",
         )
     for name in scores:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{argument}: {name!r} as the name of a model. Names are text, and not empty.")
+            raise InputError(argument, f"{name!r} as the name of a model", "Names must be text, and not empty.")
     if len(scores) < fewest:
         found = f"one model, {next(iter(scores))!r}" if scores else "no model"
-        raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
+        rule = "A comparison needs at least two models."
+        raise InputError(argument, found, rule, "For one model, call evaluate.")
     return dict(scores)
 
 
@@ -323,8 +328,7 @@ def shared_cells(
     try:
         counted = frames.count_cells(frame, columns, threshold=cuts, **about)
     except InputError as error:
-        titles = {columns.title(part): frames.title("scores", columns.given()[part]) for part in columns.scores}
-        raise error.renamed(titles | {"y_score": "scores"}) from None
+        raise error.worded_for({"y_score": "scores"}) from None
     check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
         names=tuple(named),
@@ -346,21 +350,28 @@ def named_columns(scores: Any) -> dict[str, str]:
     """The column of each model by its name, from a mapping or from columns that are their models' names."""
     if isinstance(scores, str) or (not isinstance(scores, Mapping) and not isinstance(scores, Sequence)):
         raise InputError(
-            f"scores: expected the names of two columns or more, or a mapping from models to columns, got {scores!r}."
+            "scores",
+            f"{scores!r}",
+            "They must be the names of two columns or more, or a mapping from models to columns.",
         )
     if not isinstance(scores, Mapping):
         twice = next((name for i, name in enumerate(scores) if name in scores[:i]), None)
         if twice is not None:
-            raise InputError(f"scores: column {twice!r} is named twice. Models need columns of their own.")
+            raise InputError("scores", f"column {twice!r} is passed twice", "Models need columns of their own.")
         scores = {str(name): name for name in scores}
     named = named_scores(scores)
     for name, column in named.items():
         frames.check_name("scores", column)
         others = [other for other, same in named.items() if same == column]
         if len(others) > 1:
-            raise InputError(f"scores: column {column!r} is that of {others[0]!r} and {others[1]!r}. Name one each.")
+            raise InputError(
+                "scores",
+                f"column {column!r} is that of {others[0]!r} and {others[1]!r}",
+                "Models need columns of their own.",
+                "Pass one column for each model.",
+            )
         if not isinstance(column, str):
-            raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
+            raise InputError("scores", f"{column!r} for {name!r}", "It must be the name of a column.")
     return named
 
 

@@ -54,7 +54,7 @@ class DrawMoments(NamedTuple):
         return cls(weight, mean, np.maximum(var, 0.0))
 
     def total(self) -> tuple[float, float]:
-        """Return mean and variance of the mixture (law of total variance)."""
+        """Return mean and variance of the mixture (total variance)."""
         mean = float(self.weight @ self.mean)
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
@@ -166,7 +166,10 @@ class MetricDistribution(ABC):
         return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right.
+
+        The paper's PIT is F(t), the `cdf`, which is larger at an atom.
+        """
         values = _parse_numbers("t", t)
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(

@@ -268,7 +268,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
         if dtype in (nw.String, nw.Categorical, nw.Enum):
             return frame.with_columns(column.cast(nw.String)), Values("text"), nw.String()
         called = type_name(frame, part, dtype)
-        raise InputError.about(name, f"has type {called}. Expected whole numbers or text; cast it first.")
+        raise InputError(name, f"has type {called}", "Expected whole numbers or text.", "Cast it first.")
     if part.split(maxsplit=1)[0] in ("score", "weight", "probability", "stratum", "propensity"):
         # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
         if eager and (

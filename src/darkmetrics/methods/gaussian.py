@@ -30,7 +30,8 @@ class Gaussian(Method):
 
     Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n). Other
     formulas of the confusion matrix and average precision have first-order moments (delta method), which equal the
-    paper's for ratios; callables are not supported. The distribution is conditional on the metric being defined:
+    paper's for ratios; callables are not supported. Probability beyond the attainable bounds is moved onto them, which
+    `dm.paper.pemi_gauss` does not do. The distribution is conditional on the metric being defined:
     `zero_division` has no effect, and `undefined` is the probability of 0/0. The `certificate` bounds the error on
     these data, and `interval(certified=True)` includes it.
 

@@ -83,16 +83,16 @@ class Metric(ABC):
         return np.eye(2)[:, :, None] * np.ones(cells.score.size)
 
     def binning_error(self, data: EvaluationSet) -> float:
-        """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
+        """How far can it have moved the metric that scores were counted in bins? NaN: it is not known.
 
-        A bound for whatever the missing labels are and wherever in their buckets the scores lie; 0 for exact scores.
+        A bound for whatever the missing labels are and wherever in their bins the scores lie; 0 for exact scores.
         """
         if data.score_bins is None:
             return 0.0
         return float(np.minimum(self._binning_error(data), self.range[1] - self.range[0]))
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        """The same for scores in buckets; a family that knows its answer says it here."""
+        """The same for scores in bins; a family that knows its answer says it here."""
         return np.nan
 
 

@@ -85,7 +85,7 @@ class LossMetric(Metric):
         cells = data.cells
         starts, (low, high) = cells.tie_starts, cells.tie_ends
         mean = cells.score if starts is None else cells.score[starts]
-        # A monotone loss is furthest from its value at the mean at an end of the bucket.
+        # A monotone loss is furthest from its value at the mean at an end of the bin.
         one, zero = (
             np.max([np.abs(self._losses(y, end) - self._losses(y, mean)) for end in (low, high)], axis=0)
             for y in (1.0, 0.0)

@@ -76,7 +76,9 @@ def has_probabilities(mechanism: Mechanism) -> TypeGuard[Fixed]:
 
 @dataclass(frozen=True)
 class TrainingPrevalence(Mechanism):
-    """Every missing label is positive with the prevalence of the labeled rows, as in the paper (N+/N).
+    """Every missing label is positive with the prevalence of the labeled rows.
+
+    The paper's N+/N is the prevalence of the training set: `dm.paper.training_prevalence(y_train)`.
 
     Examples
     --------

@@ -39,6 +39,7 @@ from darkmetrics.monitoring.groups import describe_key, sort_keys
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
+from darkmetrics.wording import Message, code, setting
 
 # Phrase for each kind of warning of a group.
 PHRASES = {
@@ -175,7 +176,7 @@ def evaluate_by(
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),
-            "Fixed(y_score)": f"Fixed({y_score!r})",
+            "dm.missing.Fixed(y_score)": f"dm.missing.Fixed({y_score!r})",
         },
     )
     with record_warnings() as recorded:
@@ -209,8 +210,8 @@ def evaluate_by(
     task = replace(task, n_groups=len(groups), expected=task.expected or any(models))
     results: list[GroupResult] = run_each(task.summarize, groups, jobs, None, "Groups")
     notes = Notes()
-    code = arguments_given(evaluate_by, arguments)
-    total = task.combine(groups, results, seed_of_total, code, notes)
+    call = arguments_given(evaluate_by, arguments)
+    total = task.combine(groups, results, seed_of_total, call, notes)
     total = replace(total, warnings=tuple(dict.fromkeys([*recorded, *total.warnings])))
     _warn(results, notes)
     return GroupedEvaluation(
@@ -222,7 +223,7 @@ def evaluate_by(
         metrics={metric.name: metric for metric in question.metrics},
         confidence_level=total.confidence_level,
         evaluated_on=_today() if times["as_of"] is None else frames.AsOf.of(times["as_of"]).date,
-        arguments=code,
+        arguments=call,
         total_notes=(*(warning.message for warning in recorded), *notes.texts),
         remarks=tuple(phrase for kind, phrase in PHRASES.items() if _count_warned(kind, results)),
         evaluations={result.summary.key: result.evaluation for result in results if result.evaluation is not None},
@@ -241,11 +242,14 @@ def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
     values = mechanism.row_values()
     for name in ("age", "delay"):
         if name in values:
-            raise InputError(f"{name}: for arrays. Name columns of times with dm.missing.Delayed(scored_at=...).")
+            fix = f"Name columns of times with {code('dm.missing.Delayed(scored_at=...)', 'missing.Delayed')}."
+            raise InputError(name, "for arrays", "", fix)
     if hasattr(mechanism, "X"):
         raise InputError(
-            "missingness: Covariates belong to rows, and a table is counted where it is. Evaluate each group with "
-            "evaluate, which takes labels and scores."
+            "missingness",
+            "Covariates belong to rows, and a table is counted where it is",
+            "",
+            "Evaluate each group with evaluate, which takes labels and scores.",
         )
     return values
 
@@ -253,18 +257,20 @@ def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
 def _grouping_columns(by: Any, time: str | None, period: str | None) -> tuple[str, ...]:
     """Return the names of the grouping columns, time last."""
     if period is not None and time is None:
-        raise InputError(f"period: {period!r}, but there is no time column to cut into periods. Name it with time=.")
+        finding = f"{period!r}, but there is no time column to cut into periods"
+        raise InputError("period", finding, "", f"Name it with {setting('time')}.")
     columns = [] if by is None else [by] if isinstance(by, str) else by
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
         text = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
-        raise InputError(f"by: expected a column name or a list of them, got {text}.")
+        raise InputError("by", f"expected a column name or a list of them, got {text}")
     frames.check_name("time", time)
     names = (*columns, *([] if time is None else [time]))
     if not names:
-        raise InputError("by: no grouping column. Name at least one, or a time column with time= and period=.")
+        fix = f"Name at least one, or a time column with {setting('time')} and {setting('period')}."
+        raise InputError("by", "no grouping column", "", fix)
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
-        raise InputError(f"by: {duplicate!r} is named twice.")
+        raise InputError("by", f"{duplicate!r} is named twice")
     return names
 
 
@@ -299,8 +305,5 @@ def _warn(results: Sequence[GroupResult], total: Notes) -> None:
             texts.append(f"{' and '.join(rows)} {phrase}")
     if category is not None:
         text = "; ".join(texts)
-        warnings.warn(
-            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result have details.",
-            category,
-            stacklevel=level_of_caller(),
-        )
+        details = code("The notes of each group (groups[key].notes) and of the result have details.", "notes of groups")
+        warnings.warn(Message(f"{text[0].upper()}{text[1:]}. {details}"), category, stacklevel=level_of_caller())
