@@ -57,8 +57,9 @@ def _with_columns(choice: Any, data: Any, rows: BoolArray) -> Any:
     names = {field: name for field, name in choice.row_values().items() if isinstance(name, str)}
     places = np.flatnonzero(rows)
     values = {field: np.asarray(column)[places] for field, column in frames.read_columns(data, names).items()}
-    if isinstance(choice, Covariates) and _are_names(choice.X):
-        features = {name: name for name in choice.X}
+    features: Any = getattr(choice, "X", None)
+    if isinstance(choice, Covariates) and _are_names(features):
+        features = {name: name for name in features}
         values["X"] = frames.take_rows(frames.to_native_frame(frames.read_columns(data, features)), places)
     return replace(mechanism, **values) if values else choice
 
