@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.paper.cells import write_cells
 from experiments.paper.config import Config, stand_ins
-from experiments.paper.data_sets import FOLDER, available_sets
+from experiments.paper.data_sets import FIX, available_sets
 from experiments.paper.docs import fill_pages
 from experiments.paper.figures import draw
 from experiments.paper.results import Results
@@ -49,12 +49,11 @@ class Summary:
         if not self.sets:
             return (
                 "No data set can be had, so nothing was computed. The stored results are in "
-                f"{RESULTS.relative_to(ROOT)}, their tables in {PAGES.relative_to(ROOT)}.\n"
-                f"To run the study, go online (OpenML needs no account) or name a folder: {FOLDER}"
+                f"{RESULTS.relative_to(ROOT)}, their tables in {PAGES.relative_to(ROOT)}.\n{FIX}"
             )
         lines = [f"{len(self.sets)} of {len(self.wanted)} data sets: {', '.join(self.sets)}."]
         if len(self.sets) < len(self.wanted):
-            lines.append("The stored results are those of all sets, so they were left as they are.")
+            lines += ["The stored results are those of all sets, so they were left as they are.", FIX]
         return "\n".join([*lines, "Files written:", *(f"  {_short(path)}" for path in self.written)])
 
 
