@@ -28,7 +28,7 @@ NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
 EVERY = [
     record.name if isinstance(record, dm.metrics.Metric) else record.example.name
-    for record in map(dm.metrics.registered, dm.list_metrics())
+    for record in map(dm.metrics.registered, dm.metrics.registered_names())
 ]
 
 
@@ -371,7 +371,7 @@ def test_all_rows_missing_with_reference_rows_works():
 @pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "unknown"}])
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
-    assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
+    assert text.startswith("y_true: all 12 labels are positive, so nothing is known about negatives (")
     assert "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
     assert "ExponentialTilt('by_score', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
@@ -395,7 +395,7 @@ def test_positives_alone_in_both_places_are_refused():
         [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(REFERENCE_OF_POSITIVES)
     )
     assert text.startswith("y_true and reference: all 14 labels are positive")
-    assert "Give reference rows with both classes" in text
+    assert "Pass reference rows with both classes" in text
 
 
 def test_negatives_alone_are_calibrated_with_a_warning():
@@ -407,7 +407,7 @@ def test_negatives_alone_are_calibrated_with_a_warning():
     assert len(caught) == 1
     check(result)
     assert result.assumption == "Not stated why labels are missing: by score or at random (50%), both (50%)."
-    assert message(y, s, missingness="by_label").startswith("y_true: all 40 labels are negative, which says nothing")
+    assert message(y, s, missingness="by_label").startswith("y_true: all 40 labels are negative, so nothing is known")
 
 
 def test_few_labels_are_warned_of_once():

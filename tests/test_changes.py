@@ -438,7 +438,9 @@ def test_a_gap_over_many_groups_is_that_of_scikit_learn(groups):
     assert result.disparity("recall", kind="ratio").distribution.mean() == pytest.approx(
         min(each) / max(each), abs=1e-15
     )
-    with pytest.raises(dm.InputError, match=r"^groups: 1 group with enough labels. A gap needs two different ones.$"):
+    with pytest.raises(
+        dm.InputError, match=r"^groups: 1 group with enough labels. A disparity needs two different groups.$"
+    ):
         result.disparity("recall", groups=[0, 0])
 
 
@@ -482,10 +484,10 @@ def test_what_is_said_of_a_gap():
         ),
         (lambda r: r.disparity("precission"), r"metric: unknown metric 'precission'"),
         (lambda r: r.disparity(), r"metric: missing\. Name one of 'recall'"),
-        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind of gap 'diff'\. Did you mean 'difference'"),
+        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind 'diff'\. Did you mean 'difference'"),
         (
             lambda r: r.disparity("recall", groups=["app"]),
-            r"groups: 1 group with enough labels\. A gap needs two different ones",
+            r"groups: 1 group with enough labels\. A disparity needs two different groups",
         ),
         (lambda r: r.disparity("recall", groups="app"), r"groups: 'app'\. Give a list of keys"),
         (lambda r: r.disparity("recall", groups=["app", "shop"]), r"groups: 'shop' is not among the 3 groups"),

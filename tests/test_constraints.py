@@ -88,10 +88,14 @@ CALLS: dict[str, Callable[..., Any]] = {
     "Comparison.better_range": lambda **given: comparison().better_range("recall", "a", "b", **given),
     "Comparison.probability_best": lambda **given: comparison().probability_best("recall", **given),
     "Comparison.rank_probabilities": lambda **given: comparison().rank_probabilities("recall", **given),
+    "testing.check_metric": partial(dm.testing.check_metric, "recall"),
+    "testing.check_mechanism": partial(dm.testing.check_mechanism, "random"),
+    "testing.check_method": lambda method="auto", **given: dm.testing.check_method(method, **given),
     "methods.Auto": dm.methods.Auto,
     "methods.MonteCarlo": dm.methods.MonteCarlo,
     "methods.method_from": lambda **given: dm.evaluate(Y_MISSING, P, **given),
     "masks.MCAR": dm.masks.MCAR,
+    "masks.mask_from": partial(dm.backtest, Y, P),
     "masks.ByScore": partial(dm.masks.ByScore, fraction=0.5),
     "masks.ByLabel": partial(dm.masks.ByLabel, fraction=0.5, prevalence=0.5),
     "paper.bootstrap": lambda **given: dm.paper.bootstrap(evaluation().data, "recall", **given),
@@ -130,6 +134,7 @@ OTHERWISE = {
 }
 
 
+OTHERWISE |= {f"masks.{kind}.mask.rng": "backtest draws" for kind in ("Mask", "MCAR", "ByScore", "ByLabel")}
 # Classes that users make; results are made by functions, which have checked their arguments.
 MADE = ("EvaluationSet", "missing.", "methods.", "masks.", "calibrators.")
 
@@ -154,7 +159,7 @@ def cases() -> list[Any]:
 
 def test_every_constraint_belongs_to_a_public_parameter():
     used = {f"{name.rpartition('.')[2]}.{parameter}" for name, parameter in declared()}
-    used |= {parameter for _, parameter in declared()} | {"mask"}
+    used |= {parameter for _, parameter in declared()}
     assert [name for name in CONSTRAINTS if name not in used] == []
 
 

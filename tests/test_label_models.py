@@ -166,9 +166,7 @@ def test_a_stated_mechanism_names_its_model(missingness, model):
 
 
 def test_by_score_and_label_without_reference_rows_is_refused():
-    with pytest.raises(
-        InputError, match=r"reference: missing\. Labels missing by score and label can only be told from"
-    ):
+    with pytest.raises(InputError, match=r"reference: missing\. Effects of score and label can only be separated"):
         dm.evaluate(Y, SCORE, missingness="by_score_and_label")
 
 

@@ -75,7 +75,8 @@ def test_a_calibrator_without_a_likelihood_is_refused(calibrator):
     y, s, missing = rows(0, 100, 0.4, 0.2)
     for model in (ByLabel(calibrator), ByScoreAndLabel(dm.missing.Reference(y, s), calibrator)):
         with pytest.raises(
-            InputError, match=r"calibrator: .* must be 'beta', 'platt', Beta\(\) or Platt\(\) with its prior"
+            InputError,
+            match=r"calibrator: .* must be 'flexible', 'beta' or 'platt', or one of their objects with its prior",
         ):
             model.posterior(EvaluationSet(np.where(missing, NAN, y), s))
 
@@ -147,11 +148,11 @@ def test_buckets_change_little(model, monkeypatch):
     y_true = np.where(missing, NAN, y)
     data = EvaluationSet(y_true[:5000], s[:5000])
     made = ByLabel() if model == "by_label" else ByScoreAndLabel(dm.missing.Reference(y[5000:], s[5000:]))
-    bucketed = made.posterior(data)
-    assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
+    binned = made.posterior(data)
+    assert binned.probability.shape[1] <= 2048 < data.cells.score.size
     monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
     exact = made.posterior(data)
-    first, second = (posterior.on_all_cells.probability for posterior in (bucketed, exact))
+    first, second = (posterior.on_all_cells.probability for posterior in (binned, exact))
     # Half a bucket, 1/1024 of a range of log odds of 18, moves a probability by 2e-3; the choice of the nodes may move
     # each curve by more, their mean by a little. Rows next to an eighth's edge may change sides: fewer than 1 in 100.
     assert np.quantile(np.abs(first.mean(axis=0) - second.mean(axis=0)), 0.99) < 0.01
@@ -164,7 +165,7 @@ def test_buckets_change_little(model, monkeypatch):
 
 
 def test_selection_needs_reference_rows():
-    with pytest.raises(InputError, match=r"reference: missing\. Labels missing by score and label can only be told"):
+    with pytest.raises(InputError, match=r"reference: missing\. Effects of score and label can only be separated"):
         ByScoreAndLabel()
 
 

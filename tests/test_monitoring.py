@@ -127,11 +127,11 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": dm.missing.Fixed(0.5)}
-    exact, bucketed = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
-    assert bucketed.total.data.score_bins == 64
+    exact, binned = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
+    assert binned.total.data.score_bins == 64
     for key in exact:
-        assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
-        assert bucketed.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
+        assert binned.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
+        assert binned.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
 
 
 def test_neither_processes_nor_the_order_of_rows_matter():
@@ -738,17 +738,17 @@ def test_results_draw_themselves():
         ({"groups": ["booked"], "time": "booked", "period": "day"}, r"by: 'booked' is named twice"),
         ({"period": "day"}, r"period: 'day', but there is no time column"),
         ({"n_jobs": 0}, r"n_jobs: 0\. It must be a whole number of at least 1, or -1 for one per core\."),
-        ({"rng": "seed"}, r"rng: expected None, a seed"),
+        ({"rng": "seed"}, r"rng: 'seed'\. It must be None, a seed"),
         ({"confidence_level": 2}, r"confidence_level: 2"),
-        ({"zero_division": "maybe"}, r"zero_division: expected"),
+        ({"zero_division": "maybe"}, r"zero_division: 'maybe'\. It must be"),
         ({"method": "exactly"}, r"method: unknown method 'exactly'"),
         ({"missingness": "bad luck"}, r"missingness: unknown"),
         (
             {"missingness": dm.missing.Fixed([0.5, 0.5])},
-            r"probability: expected the name of a column of the frame, got values",
+            r"probability: values \(list\)\. It must be the name of a column",
         ),
-        ({"threshold": 0.3, "y_pred": "p"}, r"threshold: 0\.3, but y_pred already gives"),
-        ({"threshold": np.nan}, r"threshold: NaN"),
+        ({"threshold": 0.3, "y_pred": "p"}, r"threshold: 0\.3, but y_pred already has"),
+        ({"threshold": np.nan}, r"threshold: nan\. It must be a finite number"),
     ],
 )
 def test_bad_arguments_are_told_before_anything_is_read(settings, message):
@@ -769,11 +769,11 @@ def test_bad_arguments_are_told_before_anything_is_read(settings, message):
         ({"targets": {"recal": 0.8}}, r"targets: unknown metric 'recal'\. Did you mean 'recall'\?"),
         ({"targets": {"recall": "0.8"}}, r"targets: '0\.8' for 'recall'\. A target must be a finite number"),
         ({"targets": {"recall": np.nan}}, r"targets: nan for 'recall'"),
-        ({"targets": {"recall": 80}}, r"targets: 80 for 'recall', which lies between 0 and 1\. Give 0\.8 for 80%\."),
-        ({"targets": {"recall": -0.1}}, r"targets: -0\.1 for 'recall', which lies between 0 and 1\. Give a target"),
-        ({"targets": {"mcc": 1.5}}, r"targets: 1\.5 for 'mcc', which lies between -1 and 1\."),
-        ({"targets": {"log_loss": -1}}, r"targets: -1 for 'log_loss', which is at least 0\."),
-        ({"targets": ["recall"]}, r"targets: expected a mapping such as"),
+        ({"targets": {"recall": 80}}, r"targets: 80 for 'recall'\. recall lies between 0 and 1\. Pass 0\.8 for 80%\."),
+        ({"targets": {"recall": -0.1}}, r"targets: -0\.1 for 'recall'\. recall lies between 0 and 1\. Pass a target"),
+        ({"targets": {"mcc": 1.5}}, r"targets: 1\.5 for 'mcc'\. mcc lies between -1 and 1\."),
+        ({"targets": {"log_loss": -1}}, r"targets: -1 for 'log_loss'\. log_loss is at least 0\."),
+        ({"targets": ["recall"]}, r"targets: \['recall'\]\. It must be a mapping"),
         ({"targets": {"fbeta(2)": 0.5, "fbeta(2.0)": 0.6}}, r"targets: .* has two targets"),
         ({"false_discovery_rate": 1.5}, r"false_discovery_rate: 1\.5\. It must lie strictly between 0 and 1"),
         ({"false_discovery_rate": "5%"}, r"false_discovery_rate: '5%'"),
@@ -834,3 +834,40 @@ def test_metrics_made_on_the_fly_need_one_process():
 def test_a_process_that_dies_is_told_of():
     with pytest.raises(dm.InputError, match=r"n_jobs: 2 processes could not be started, or one of them died"):
         run_each(os._exit, [1, 1], 2, progress=False, title="Groups")
+
+
+def test_arrays_are_evaluated_as_the_columns_of_a_table():
+    rng = np.random.default_rng(7)
+    p = rng.random(600)
+    y = np.where(rng.random(600) < 0.3, np.nan, rng.random(600) < p)
+    day = pd.date_range("2026-01-01", periods=600).to_numpy().astype("datetime64[ns]")
+    region = np.array(["a", "b", "c"])[rng.integers(0, 3, 600)]
+    table = pd.DataFrame({"y": y, "p": p, "day": day, "region": region, "w": np.where(p < 0.5, 1.0, 2.0)})
+    of_table = dm.evaluate_by(
+        *("y", "p"), data=table, by="region", time="day", period="quarter", sample_weight="w", metrics="recall"
+    )
+    of_arrays = dm.evaluate_by(
+        *(y, p), by={"region": region}, time=day, period="quarter", sample_weight=table["w"], metrics="recall"
+    )
+    pd.testing.assert_frame_equal(
+        of_arrays.to_frame("pandas").rename(columns={"time": "day"}), of_table.to_frame("pandas")
+    )
+    # Rows are matched by position, whatever index a Series has.
+    turned = table.iloc[::-1]
+    again = dm.evaluate_by(turned["y"], turned["p"], by=turned["region"].to_numpy(), metrics="recall")
+    assert again["a"]["recall"].mean() == pytest.approx(
+        dm.evaluate_by("y", "p", data=table, by="region", metrics="recall")["a"]["recall"].mean()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"by": "region"}, "data: missing. by='region' names a column. Pass an array of groups, or the table as data="),
+        ({"y_true": "y", "by": ["a", "b"]}, "data: missing. y_true='y' names a column, so pass the table as data="),
+        ({"by": ["a", "b", "c"]}, "by: 3 values, but y_score has 2. Both need one per row."),
+    ],
+)
+def test_columns_without_a_table_are_refused(arguments, answer):
+    with pytest.raises(dm.InputError, match=re.escape(answer)):
+        dm.evaluate_by(**{"y_true": [1, 0], "y_score": [0.9, 0.2]} | arguments)

@@ -142,13 +142,13 @@ def test_rows_without_a_date_are_of_no_period():
         *(({"since": one}, r"^since: .* is no period\. Give one") for one in (pd.NaT, np.datetime64("NaT"), np.nan)),
         ({"since": 5}, r"^since: 5 cannot be compared"),
         ({"since": ["2026-05"]}, r"^since: \['2026-05'\] cannot be compared"),
-        ({"last_periods": 0}, r"^last_periods: 0\. It must be a whole number of periods, at least 1\.$"),
+        ({"last_periods": 0}, r"^last_periods: 0\. It must be a whole number of at least 1\.$"),
         ({"last_periods": 1.5}, r"^last_periods: 1\.5\. It must be a whole number"),
         ({"last_periods": "3"}, r"^last_periods: '3'\. It must be a whole number"),
         ({"last_periods": True}, r"^last_periods: True\. It must be a whole number"),
         (
             {"last_periods": 2, "since": "2026-05"},
-            r"^last_periods: since says already from which period on alerts look\.",
+            r"^last_periods: since sets already from which period on alerts look\.",
         ),
         (
             {"last_periods": 2, "by": "country", "time": None, "period": None},

@@ -158,7 +158,9 @@ def test_what_is_certain_stays_certain():
 @pytest.mark.parametrize(("prevalence", "chances"), [(0.1, [1.0, 0.5, 0.5]), (0.9, [0.0, 0.5, 0.5]), (0.5, [0.0] * 3)])
 def test_a_share_that_cannot_be_reached_is_refused(prevalence, chances):
     data = EvaluationSet([None] * 3 + [1], [0.1, 0.2, 0.3, 0.9])
-    with pytest.raises(InputError, match=r"prevalence: .* cannot be reached\. The base model is sure of some labels"):
+    with pytest.raises(
+        InputError, match=r"prevalence: .* cannot be reached\. Some labels are certain under the base mechanism"
+    ):
         ExponentialTilt(Written(chances), prevalence=prevalence).posterior(data)
 
 
@@ -177,7 +179,9 @@ def test_what_is_no_finite_number_is_refused(name, number):
 
 def test_one_statement_is_needed_and_no_more():
     for settings in ({}, {"prevalence": 0.2, "delta": 0.1}):
-        with pytest.raises(InputError, match=r"prevalence: state either prevalence= or delta=, and not both\."):
+        with pytest.raises(
+            InputError, match=r"prevalence: (neither|both) of prevalence= and delta= passed\. State one"
+        ):
             ExponentialTilt(Fixed(0.5), **settings)
 
 

@@ -187,7 +187,11 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "fraction": _STRICT_UNIT,
     "kind": _among(*DISPARITIES),
     "last_periods": _whole(1),
-    "mask": _STRICT_UNIT,
+    "mask": Constraint(
+        "It must be a fraction strictly between 0 and 1, or an object such as dm.masks.ByScore(0.3).",
+        lambda value: _STRICT_UNIT.accepts(value) or (hasattr(value, "mask") and not isinstance(value, type)),
+        (0, 1.0, 30, math.nan, "random"),
+    ),
     "method": _among(
         *METHODS,
         # Names in the paper, and objects of dm.methods.

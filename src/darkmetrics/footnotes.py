@@ -10,7 +10,7 @@ from darkmetrics.data.rules import THRESHOLD, DefaultThreshold
 from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.exceptions import warn
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, mechanism_weights
+from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, MIN_STATED, mechanism_weights
 from darkmetrics.posterior import Posterior
 from darkmetrics.tables import chance_text, level_text
 from darkmetrics.wording import Message, code, setting
@@ -90,8 +90,8 @@ def describe_undefined(probabilities: Mapping[str, float]) -> list[str]:
     return [f"Undefined (0/0) with probability {', '.join(texts)}."] if texts else []
 
 
-def buckets_in_words(score_bins: int, effects: Mapping[str, float]) -> str:
-    """How far buckets can have moved the metrics, in a sentence."""
+def describe_binning(score_bins: int, effects: Mapping[str, float]) -> str:
+    """How far bins can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]
     exact = [name for name, effect in effects.items() if effect == 0.0]
@@ -142,7 +142,7 @@ def what_narrows(
         known = [_width(distributions[name], posterior, mechanism, level) for mechanism in (BY_SCORE, BY_LABEL)]
         by_score, by_label = f" ({name} known to within {known[0]} instead of {_short(whole)})", f" ({known[1]})"
     text = f"Set {setting('missingness', 'random', 'by_score')}{by_score}"
-    if mechanism_weights(posterior)[BY_LABEL] >= REFUTED:
+    if mechanism_weights(posterior)[BY_LABEL] >= MIN_STATED:
         text += f", 'by_label'{by_label}"
     return Message(f"{text}, or pass {code('dm.missing.Reference, Delayed or Propensity', 'mechanisms')}.")
 

@@ -184,17 +184,12 @@ MaskLike: TypeAlias = float | Mask
 
 
 def mask_from(mask: Any) -> Mask:
-    """The mechanism that a record stands for, or a fraction to hide by pure chance."""
-    if isinstance(mask, Mask):
-        return mask
+    """Return the mechanism that a record stands for, or a fraction to hide by pure chance."""
+    check_value("mask", mask)
     if is_number(mask):
-        check_value("mask", mask)
         return MCAR(float(mask))
-    raise InputError(
-        "mask",
-        repr(mask),
-        "It must be a fraction, or one of masks.MCAR(0.3), ByScore(0.3) and ByLabel(0.3, prevalence=0.5).",
-    )
+    known: Mask = mask
+    return known
 
 
 def _rows(fraction: float, n: int) -> int:

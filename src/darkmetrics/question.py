@@ -32,12 +32,12 @@ from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
 from darkmetrics.missingness.choice import mechanism_from, stated_mechanism, word_from
-from darkmetrics.missingness.clusters import clustered, shared_in_words
+from darkmetrics.missingness.clusters import clustered, describe_correlation
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
     BY_REFERENCE,
     BY_SCORE,
-    REFUTED,
+    MIN_STATED,
     describe_prevalences,
     mechanism_weights,
     mechanisms_differ,
@@ -190,7 +190,7 @@ class Question:
             learned, posterior = model.learn(data) if isinstance(model, Delayed) else (None, model.posterior(data))
             posterior = clustered(posterior, data)
             about = (learned or model).describe(data, posterior) if data.n_missing else ""
-            about = " ".join(filter(None, (about, shared_in_words(posterior))))
+            about = " ".join(filter(None, (about, describe_correlation(posterior))))
             settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": stated}
             found = self.answer_given(posterior, data, rng, **settings)
             is_open = stated in (None, "unknown") and bool(posterior.mechanisms)
@@ -338,7 +338,7 @@ def _mechanisms_messages(
         f"missing rows, {describe_prevalences(data, posterior)} are positive; in this order, the estimates are "
         f"{', '.join(answers)}."
     )
-    if mechanism_weights(posterior)[BY_LABEL] < REFUTED:
+    if mechanism_weights(posterior)[BY_LABEL] < MIN_STATED:
         text += " The scores do not fit 'by label' alone; half of the posterior draws allow for score and label."
         by_score = setting("missingness", "by_score")
         return text, f"If only the score decides, set {by_score}; otherwise {_PASS_REFERENCE}. {_SILENCE}"

@@ -64,6 +64,11 @@ def code(text: str, key: str = "") -> str:
     return _mark("code", key or text.partition("(")[0].rpartition("=")[2].removeprefix("dm."), text)
 
 
+def verbatim(text: str) -> str:
+    """Return a reference to a name of the user, such as that of a file, which is never taken for an argument."""
+    return _mark("verbatim", text)
+
+
 def reword(text: str, names: Mapping[str, str]) -> str:
     """Return a text in which references have a caller's names; those without a name stay references.
 
@@ -96,13 +101,15 @@ def _mark(kind: str, key: str, *parts: str) -> str:
 
 def _as_python(match: re.Match[str]) -> str:
     kind, key, *parts = match[1].split(_NEXT)
-    if kind == "named":
+    if kind in ("named", "verbatim"):
         return f"{key} column {parts[0]}" if parts else key
     return f"{key}={' or '.join(parts)}" if kind == "setting" else parts[0]
 
 
 def _reworded(match: re.Match[str], names: Mapping[str, str]) -> str:
     kind, key, *parts = match[1].split(_NEXT)
+    if kind == "verbatim":
+        return match[0]
     name = names.get(parts[0], names.get(key)) if kind == "code" else names.get(key)
     if kind == "setting" or parts:
         name = names.get(f"{key}=", name)

@@ -24,20 +24,14 @@ from darkmetrics.changes.wording import (
     probability_above,
     probability_below,
 )
-from darkmetrics.distributions import MetricDistribution, check_level
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
 from darkmetrics.result import Result
-from darkmetrics.tables import (
-    chance_text,
-    decimals_for,
-    finite,
-    interval_text,
-    level_text,
-    number_text,
-)
+from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
+from darkmetrics.wording import named, setting
 
 _UNKNOWN_MIX = (
     "Part of any change is the mix of rows: more rows that are hard to tell move a metric too. How much that is, these "
@@ -109,6 +103,10 @@ class EvaluationChange(Result, Mapping[str, MetricDistribution]):
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     of_groups: GroupCode | None = None
 
+    def __post_init__(self) -> None:
+        at_level = {name: value.at_level(self.confidence_level) for name, value in self.distributions.items()}
+        object.__setattr__(self, "distributions", at_level)
+
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
 
@@ -146,8 +144,10 @@ class EvaluationChange(Result, Mapping[str, MetricDistribution]):
         better = self.metrics[metric].better
         if better == "neither":
             raise InputError(
-                f"metric: {metric!r} has no better side and cannot get worse. Use probability_decreased() or "
-                "probability_increased()."
+                "metric",
+                f"{metric!r} has no better side and cannot get worse",
+                "",
+                "Use probability_decreased() or probability_increased().",
             )
         return self.probability_increased(metric, by) if better == "lower" else self.probability_decreased(metric, by)
 
@@ -374,26 +374,26 @@ def compare_evaluations(
         _check_evaluation(argument, value)
     if after.data is before.data:
         raise InputError(
-            "before: the same rows as after. A change is one between different rows; two models on the same rows share "
-            "their missing labels, and their difference is another question."
+            "before",
+            f"the same rows as {named('after')}",
+            "A change is one between different rows; two models on the same rows share their missing labels.",
+            "Use compare for two models.",
         )
     if after.data.compared is not None and after.data.compared is before.data.compared:
         raise InputError(
-            "before: a model of the same comparison as after, on the same rows. They share their missing labels: ask "
-            "the comparison for difference(metric, model, other)."
+            "before",
+            f"a model of the same comparison as {named('after')}, on the same rows",
+            "They share their missing labels.",
+            "Ask the comparison for difference(metric, model, other).",
         )
     if after.scope != before.scope:
-        raise InputError(
-            f"before: about the {before.scope}, and after is about the {after.scope}. Evaluate both with the "
-            "same scope=."
-        )
-    level = after.confidence_level if confidence_level is None else check_level(confidence_level)
+        finding = f"about the {before.scope}, and {named('after')} is about the {after.scope}"
+        raise InputError("before", finding, "", f"Evaluate both with the same {setting('scope')}.")
+    level = after.confidence_level if confidence_level is None else float(confidence_level)
     common = [name for name in after if name in before.distributions]
     if not common:
-        raise InputError(
-            f"after: it has no metric in common with before ({', '.join(after)}; {', '.join(before)}). Evaluate both "
-            "with the same metrics=."
-        )
+        finding = f"it has no metric in common with {named('before')} ({', '.join(after)}; {', '.join(before)})"
+        raise InputError("after", finding, "", f"Evaluate both with the same {setting('metrics')}.")
     sets = SeveralSets([after, before])
     metrics = {name: after.metrics[name] for name in common}
     return EvaluationChange(
@@ -410,10 +410,10 @@ def compare_evaluations(
 def _check_evaluation(argument: str, value: Any) -> None:
     if isinstance(value, Evaluation):
         return
-    hint = "Give what evaluate() returned"
+    hint = "Give what evaluate() returned."
     if hasattr(value, "groups") and hasattr(value, "total"):
-        hint = "It has many groups: call its compare(after, before), or pass result[key] of a group"
-    raise InputError(f"{argument}: expected an Evaluation, got {type(value).__name__}. {hint}.")
+        hint = "It has many groups: call its compare(after, before), or pass result[key] of a group."
+    raise InputError(argument, f"expected an Evaluation, got {type(value).__name__}", "", hint)
 
 
 def _check_names(names: Any) -> tuple[str, str]:
@@ -423,8 +423,8 @@ def _check_names(names: Any) -> tuple[str, str]:
         or len(names) != 2
         or not all(isinstance(name, str) and name.strip() for name in names)
     ):
-        raise InputError(f"names: {names!r}. Give two texts: what to call after, and what to call before.")
+        raise InputError("names", repr(names), "", "Give two texts: what to call after, and what to call before.")
     after, before = names
     if after == before:
-        raise InputError(f"names: {after!r} twice. Give two different ones, which tell after and before apart.")
+        raise InputError("names", f"{after!r} twice", "", "Give two different ones, which tell after and before apart.")
     return after, before

@@ -22,14 +22,7 @@ from darkmetrics.distributions.joint import JointDraws
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.result import Result
-from darkmetrics.tables import (
-    chance_text,
-    decimals_for,
-    finite,
-    interval_text,
-    level_text,
-    number_text,
-)
+from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
 
 # Values of two groups that differ by at most this fraction of their size are equal up to rounding.
 _SAME = 1e-12

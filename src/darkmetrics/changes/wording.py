@@ -65,7 +65,7 @@ def is_sure(probability: float, near: float) -> bool:
 def check_amount(by: Any, name: str = "by", what: str = "how far the metric moved at least") -> float:
     """Validate the smallest difference that counts."""
     if not is_number(by) or not np.isfinite(by) or by < 0.0:
-        raise InputError(f"{name}: {by!r}. It must be a number of at least 0: {what}.")
+        raise InputError(name, repr(by), f"It must be a number of at least 0: {what}.")
     return float(by)
 
 

@@ -10,10 +10,11 @@ import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import Rows, load, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import EstimateOptions, MethodOptions
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rendering import Check, Result, Table
+from darkmetrics.exceptions import InputError
 
 
 def targets_from(passed: Sequence[str] | None, option: str = "--target", only: str = "") -> dict[str, float]:
@@ -25,13 +26,13 @@ def targets_from(passed: Sequence[str] | None, option: str = "--target", only: s
         name, sign, value = _parts(text)
         target = number_from(value)
         if not sign or not name or target is None or not math.isfinite(target):
-            raise WordedError(option, f"cannot read {text!r}", "", "Write it like recall=0.8.")
+            raise InputError(option, f"cannot read {text!r}", "", "Write it like recall=0.8.")
         with in_words({}, metrics=option):
             metric = dm.metrics.metrics_from(name)[0]
             check_target(metric, target, option, f"{value} for {name!r}")
         if only not in ("", metric.better):
             other = "--fail-over" if only == "higher" else "--fail-under"
-            raise WordedError(
+            raise InputError(
                 option,
                 f"{text!r}, but {metric.better} is better",
                 "",
@@ -39,14 +40,14 @@ def targets_from(passed: Sequence[str] | None, option: str = "--target", only: s
             )
         better, wanted = ("lower", "<=") if metric.better == "lower" else ("higher", ">=")
         if sign not in ("=", wanted):
-            raise WordedError(
+            raise InputError(
                 option,
                 f"{text!r}, but {better} is better",
                 "",
                 f"Write {metric.name}{wanted}{target:g}.",
             )
         if metric.name in targets:
-            raise WordedError(option, f"{metric.name!r} has two targets", "", "Pass one.")
+            raise InputError(option, f"{metric.name!r} has two targets", "", "Pass one.")
         targets[metric.name] = target
     return targets
 
@@ -143,7 +144,7 @@ def _check_of(verdict: Mapping[str, Any]) -> Check:
 def words_above(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> list[str]:
     """Return the lines above the table."""
     first, *lines = result._words()
-    return [first, *(for_the_command_line(line, names) for line in lines)]
+    return [first, *(worded(line, names) for line in lines)]
 
 
 def as_result(
@@ -151,7 +152,7 @@ def as_result(
 ) -> Result:
     """Return an evaluation as a result; each target is a check."""
     document = result.to_dict()
-    warned = [one._replace(message=for_the_command_line(one.message, names)) for one in result.warnings]
+    warned = [one._replace(message=worded(one.message, names)) for one in result.warnings]
     document["warnings"] = [one._asdict() for one in warned]
     records = result.to_records()
     if verdicts:

@@ -11,11 +11,12 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics.cli.messages import COLUMNS, ROWS, WordedError, worded
+from darkmetrics.cli.messages import COLUMNS, ROWS
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import in_words, say
 from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.streams import standard_input
+from darkmetrics.exceptions import InputError
 from darkmetrics.files import (
     MISSING_WORDS,
     PARQUET,
@@ -69,7 +70,7 @@ class Rows:
             if engine not in _READERS and type(error).__name__ != "PanicException":
                 raise
             reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise WordedError(self.source, f"cannot be read; damaged or incomplete? ({reason})") from error
+            raise InputError(self.source, f"cannot be read; damaged or incomplete? ({reason})") from error
 
 
 def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = None, others: Sequence[str] = ()) -> Rows:
@@ -77,27 +78,25 @@ def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = Non
 
     `by` and `time` are further columns, for groups: the rows are then a table. So are `others`, to be read only.
     """
-    with worded():
-        files = files_of(options)
-        names = names_of(files[0], options)
-        groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
-        is_large = len(files) > 1 or _is_large(files[0])
-        if (groups or is_large) and _can_be_scanned(files):
-            return _scanned(files, names, options, [*groups, *others])
-        rows = read_rows(files, names, options, [*groups, *others])
-        if not groups and not any(option in names for option in _TIMES):
-            return rows
+    files = files_of(options)
+    names = names_of(files[0], options)
+    groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
+    is_large = len(files) > 1 or _is_large(files[0])
+    if (groups or is_large) and _can_be_scanned(files):
+        return _scanned(files, names, options, [*groups, *others])
+    rows = read_rows(files, names, options, [*groups, *others])
+    if not groups and not any(option in names for option in _TIMES):
+        return rows
     with in_words(names):
         return _as_table(rows, by, time)
 
 
 def paths_of(given: str | Sequence[str]) -> list[str]:
     """Return the files that FILE stands for; - is standard input."""
-    with worded():
-        given = [given] if isinstance(given, str) else given
-        if "-" in given and len(given) > 1:
-            raise WordedError("FILE", "standard input (-) with files", "", "Pass standard input alone, or files.")
-        return list(given) if list(given) == ["-"] else files_named(given, "FILE")
+    given = [given] if isinstance(given, str) else given
+    if "-" in given and len(given) > 1:
+        raise InputError("FILE", "standard input (-) with files", "", "Pass standard input alone, or files.")
+    return list(given) if list(given) == ["-"] else files_named(given, "FILE")
 
 
 def files_of(options: DataOptions) -> list[DataFile]:
@@ -106,7 +105,7 @@ def files_of(options: DataOptions) -> list[DataFile]:
     if len(files) > 1 and not _can_be_scanned(files):
         check_one_format({file.format_name: file.name for file in files})
         if files[0].format not in TEXT_FORMATS:
-            raise WordedError(
+            raise InputError(
                 _source(options),
                 f"{len(files):,} files",
                 "Several files must be text, or Parquet that Polars or DuckDB counts.",
@@ -157,9 +156,8 @@ def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -
 def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_label: Any) -> dict[str, Any]:
     """Return the columns of reference rows by name."""
     if path == "-":
-        raise WordedError("--reference", "standard input cannot be the reference rows", "", "Pass a file.")
-    with worded():
-        return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
+        raise InputError("--reference", "standard input cannot be the reference rows", "", "Pass a file.")
+    return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
 
 
 def names_of(file: DataFile, options: DataOptions) -> dict[str, str]:
@@ -188,8 +186,8 @@ def _guess(file: DataFile, option: str, taken: Mapping[str, str]) -> str:
     if len(set(likely)) == 1:
         raise file.repeated_column(likely[0])
     if likely:
-        raise WordedError(file.name, f"--{option} could be {' or '.join(map(repr, likely))}", "", f"Pass --{option}.")
-    raise WordedError(
+        raise InputError(file.name, f"--{option} could be {' or '.join(map(repr, likely))}", "", f"Pass --{option}.")
+    raise InputError(
         file.name,
         f"cannot tell which column is the {option}",
         "",

@@ -9,9 +9,8 @@ from typing import Any
 
 import typer
 
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.output import say
-from darkmetrics.exceptions import unknown_name
+from darkmetrics.exceptions import InputError, unknown_name
 
 NAME = "darkmetrics.toml"
 # The context of the command that runs.
@@ -91,9 +90,9 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WordedError(str(path), f"is no TOML: {error}") from None
+        raise InputError(str(path), f"is no TOML: {error}") from None
     except OSError as error:
-        raise WordedError(str(path), f"cannot be read: {error.strerror or error}") from None
+        raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
 def _option(key: str) -> str:
@@ -106,12 +105,12 @@ def _value(path: Path, parameter: Any, value: Any) -> Any:
     name = parameter.name
     if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
         rule = "is true or false" if getattr(parameter, "is_flag", False) else "is not true or false"
-        raise WordedError(str(path), f"{name} = {str(value).lower()}", f"It {rule}.")
+        raise InputError(str(path), f"{name} = {str(value).lower()}", f"It {rule}.")
     if isinstance(value, bool):
         return value
     several = getattr(parameter, "multiple", False) or getattr(parameter, "nargs", 1) == -1
     if isinstance(value, list) and not several:
-        raise WordedError(str(path), f"{name} = {value}", "It takes one value.")
+        raise InputError(str(path), f"{name} = {value}", "It takes one value.")
     if several:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     return str(value)

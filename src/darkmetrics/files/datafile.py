@@ -13,7 +13,7 @@ from typing import Any
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import readers, text
 from darkmetrics.files.text import GZIP, Source
-from darkmetrics.wording import code
+from darkmetrics.wording import code, verbatim
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 _NAMES = {"csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet", "arrow": "Arrow"}
@@ -82,17 +82,17 @@ class DataFile:
     def format(self) -> str:
         """One of FORMATS: the one stated, or by suffix, or by content; and the content must agree."""
         if not self._head:
-            raise InputError(self.name, "is empty")
+            raise InputError(self._title, "is empty")
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes] if isinstance(self.source, Path) else []
         if suffixes[-1:] == [".gz"]:
             suffixes.pop()
             if not self._head.startswith(GZIP):
-                raise InputError(self.name, "ends in .gz but is not compressed", "", "Rename it.")
+                raise InputError(self._title, "ends in .gz but is not compressed", "", "Rename it.")
         found = self._format_of_content
         expected = self.stated_format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
         if found == "json array":
             if expected in (None, "jsonl"):
-                raise InputError(self.name, "is a JSON array", "JSON lines have one object per line.")
+                raise InputError(self._title, "is a JSON array", "JSON lines have one object per line.")
             found = None
         if expected is None:
             return found or "csv"
@@ -100,7 +100,7 @@ class DataFile:
             says = "--input-format says" if self.stated_format else "its name says"
             but = f"it is {_NAMES[found]}" if found else "it is not"
             raise InputError(
-                self.name,
+                self._title,
                 f"{says} {_NAMES[expected]}, but {but}",
                 "",
                 f"Rename it{code('', 'input format')}.",
@@ -148,7 +148,7 @@ class DataFile:
             if name not in columns:
                 raise self.missing_column(name)
             if not len(columns[name]):
-                raise InputError(self.name, "has no rows")
+                raise InputError(self._title, "has no rows")
         return columns
 
     def check_columns(self, names: Sequence[str]) -> None:
@@ -163,14 +163,14 @@ class DataFile:
         """The error for a column that is there more than once."""
         count = self.column_names.count(name)
         times = "twice" if count == 2 else f"{count} times"
-        return InputError(self.name, f"the column name {name!r} occurs {times}", "", "Rename all but one.")
+        return InputError(self._title, f"the column name {name!r} occurs {times}", "", "Rename all but one.")
 
     def missing_column(self, name: str) -> InputError:
         """The error for a column that is not there, with the nearest one suggested."""
         lower = {column.lower(): column for column in self.column_names}
         near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {self.columns_in_words()}."
-        return InputError(self.name, f"no column {name!r}", "", hint)
+        return InputError(self._title, f"no column {name!r}", "", hint)
 
     def columns_in_words(self) -> str:
         """The names of the columns, or of the first dozen."""
@@ -192,9 +192,9 @@ class DataFile:
         with self.reading("text"), text.decompressed(self.source) as stream:
             start = stream.read(_HEAD)
         if not start:
-            raise InputError(self.name, "is empty")
+            raise InputError(self._title, "is empty")
         if b"\x00" in start:
-            raise InputError(self.name, "is neither text nor Parquet nor Arrow")
+            raise InputError(self._title, "is neither text nor Parquet nor Arrow")
         shown = start.lstrip(b"\xef\xbb\xbf \t\r\n")
         if shown.startswith(b"{"):
             return "jsonl"
@@ -205,18 +205,22 @@ class DataFile:
     def _kind(self) -> str:
         return "arrow stream" if self._head.startswith(readers.ARROW_STREAM) else self.format
 
+    @property
+    def _title(self) -> str:
+        return verbatim(self.name)
+
     @contextmanager
     def reading(self, what: str | None = None) -> Iterator[None]:
         """Whatever a reader says against a file, as one line that names the file."""
         try:
             yield
         except UnicodeDecodeError as error:
-            raise InputError(self.name, "is not UTF-8 text", "", "Save it as UTF-8.") from error
+            raise InputError(self._title, "is not UTF-8 text", "", "Save it as UTF-8.") from error
         except (InputError, MemoryError, KeyboardInterrupt) as error:
             if isinstance(error, InputError) and error.argument != self.name:
                 argument, finding = error.args[:2]
                 raise error.replace(
-                    argument=self.name, finding=f"{argument}: {finding}" if argument else finding
+                    argument=self._title, finding=f"{argument}: {finding}" if argument else finding
                 ) from error
             raise
         except BaseException as error:
@@ -225,7 +229,7 @@ class DataFile:
                 raise
             said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
             shown = _NAMES[self.format] if what is None else what
-            raise InputError(self.name, f"cannot be read as {shown}; damaged or incomplete? ({said})") from error
+            raise InputError(self._title, f"cannot be read as {shown}; damaged or incomplete? ({said})") from error
 
 
 def _neighbour(path: Path) -> str:

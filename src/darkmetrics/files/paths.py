@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import verbatim
 
 PARQUET = (".parquet", ".pq")
 
@@ -67,7 +68,7 @@ def _meant(name: str) -> list[str]:
             if not inside:
                 text = next((one for one in ("*.csv", "*.csv.gz") if any(path.glob(one))), None)
                 offer = "" if text is None else f"For its CSV files pass the pattern '{path / text}'."
-                raise InputError(name, "no Parquet file in this folder", "", offer)
+                raise InputError(verbatim(name), "no Parquet file in this folder", "", offer)
             return inside
         if not glob.has_magic(name) or path.exists():
             return [name]
@@ -83,19 +84,19 @@ def _matches(pattern: str) -> list[str]:
     # Path.glob takes no pattern that begins at the root.
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
     if not found:
-        raise InputError(pattern, "no file matches this pattern")
+        raise InputError(verbatim(pattern), "no file matches this pattern")
     signs = [part for part in Path(pattern).parts if part[0] in "._"]
     data = [name for name in found if not _has_note(name, signs)]
     if not data:
         raise InputError(
-            pattern,
+            verbatim(pattern),
             "no file of data matches this pattern",
             f"Names that begin with _ or . are left out, such as {found[0]}.",
             "Pass a pattern that begins with that sign.",
         )
     files = [file for name in data for file in (_inside(name) if Path(name).is_dir() else [name])]
     if not files:
-        raise InputError(pattern, "no Parquet file in the folders that match this pattern")
+        raise InputError(verbatim(pattern), "no Parquet file in the folders that match this pattern")
     return files
 
 

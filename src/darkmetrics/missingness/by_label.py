@@ -1,4 +1,4 @@
-"""Label shift: labels missing because of what they are."""
+"""Label shift: labels missing because of their value."""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
@@ -26,9 +27,8 @@ from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.model import Term
 from darkmetrics.wording import named
 
-# Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
-# the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
-# they do.
+# Prior of the log odds of being missing: Gaussian for the level common to both classes. The difference between the
+# classes is Cauchy: near 0 if the scores have little information, large if they show it.
 _COMMON, _DIFFERENCE = 3.0, 2.0
 # How far the level of a stratum may be from the common one.
 _LEVEL = 1.5
@@ -36,24 +36,25 @@ _LEVEL = 1.5
 
 @dataclass(frozen=True, eq=False)
 class ByLabel(Mechanism):
-    """Labels are missing because of what they are (frauds take longer to confirm), whatever the score.
+    """Labels are missing because of their value (frauds take longer to confirm), whatever the score.
 
-    Scores are then distributed alike among labeled and missing positives, and among labeled and missing negatives, so
-    the scores of the missing rows tell how many of them are positive. How well they tell it is part of the answer.
+    Scores then have the same distribution among labeled and missing positives, and among labeled and missing negatives.
+    The scores of the missing rows therefore determine how many of them are positive, with an uncertainty that enters
+    the intervals.
 
     Parameters
     ----------
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     reference : Reference or EvaluationSet, optional
-        Held-out, fully labeled rows. They say how many positives there should be in all, and so how many are left over
-        for the missing rows; this assumes that nothing has drifted since.
+        Held-out, fully labeled rows. They determine the total number of positives, and thus the number among the
+        missing rows; this assumes that nothing has drifted since.
     prior_scale : float
         Scale of the Cauchy prior of the log odds ratio between being missing and being positive: before seeing data,
         it is as likely as not that this is larger, in either direction.
     n_draws : int
-        How many cases stand for the posterior.
-    strata : array-like of int or str, optional
+        Number of posterior draws.
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. Curve, missing rate and its
         difference between the classes have a level in each of at most 30 segments, shrunk toward a common one.
 
@@ -126,7 +127,7 @@ def fit_by_label(
 
 
 def check_strata(fit_data: FitData) -> None:
-    """Each stratum with missing rows has a label of both classes; else nothing tells them apart there."""
+    """Refuse a stratum with missing rows and labels of a single class."""
     table = fit_data.table
     if table.stratum is None or table.strata is None or fit_data.reference is not None:
         return
@@ -136,10 +137,10 @@ def check_strata(fit_data: FitData) -> None:
         without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (missing > 0.0))
         if without.size:
             first = int(without[0])
+            name = frames.stratum_name(int(table.strata[first]))
             raise InputError(
                 "strata",
-                f"stratum {int(table.strata[first])} has {int(missing[first]):,} missing rows and no {word} label "
-                "(ByLabel)",
+                f"stratum {name} has {int(missing[first]):,} missing rows and no {word} label (ByLabel)",
                 f"Without it the number of missing {word} labels cannot be estimated.",
                 f"Join the stratum with a neighbor, pass {REFERENCE_CODE}, or leave {named('strata')} out.",
             )

@@ -38,23 +38,23 @@ _SOURCES = ("all", "labeled", "reference")
 class ByScore(Mechanism):
     """Probabilities learned from the labeled rows: right when labels are missing at random, or because of the score.
 
-    Then a missing row is positive as often as a labeled row with the same score. What the labels leave open about
-    the calibration is shared by all rows and is carried into the law of every metric.
+    Then a missing row is positive as often as a labeled row with the same score. The uncertainty of the calibration is
+    common to all rows and enters the distribution of every metric.
 
     Parameters
     ----------
     calibrator : {"flexible", "beta", "platt", "scaling_binning", "isotonic"}, Calibrator, or object with predict_proba
-        The curve from scores to probabilities. "beta" turns into Platt scaling of the standardised score when scores
-        are not probabilities. An object that is fitted already is taken as it is.
+        The curve from scores to probabilities. "beta" is Platt scaling of the standardized score if scores are not
+        probabilities. A fitted object is not fitted again.
     reference : Reference or EvaluationSet, optional
         Held-out, fully labeled rows to learn from as well. Using them assumes that nothing has drifted since.
     data : {"all", "labeled", "reference"}
-        What to learn from: all there is, the labeled rows of the evaluation set, or the held-out rows alone.
+        Rows to learn from: all, the labeled rows of the evaluation set, or the held-out rows only.
     uncertainty : bool
-        False takes the fitted probabilities as known, as the paper does: intervals are then too narrow.
+        False treats the fitted probabilities as known, as the paper does: intervals are then too narrow.
     n_draws : int
-        How many curves stand for the posterior.
-    strata : array-like of int or str, optional
+        Number of posterior draws.
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. The curve has a level in each of at
         most 30 segments, shrunk toward a common one. Needs a logistic curve ("flexible", "beta", "platt").
 
@@ -104,11 +104,11 @@ class ByScore(Mechanism):
             "all": f"the {data.n_labeled:,} labeled rows"
             + ("" if self.reference is None else " and the held-out ones (assumed: no drift since)"),
         }
-        known = "" if self.uncertainty else ", taken as known"
-        few = describe_few_labels(FitData.of(data, self.reference).tables, data.threshold)
+        certainty = "" if self.uncertainty else ", taken as known"
+        caution = describe_few_labels(FitData.of(data, self.reference).tables, data.threshold)
         return (
             f"Assumed: labels are missing at random or by score{' within strata' if self.strata is not None else ''}. "
-            f"Probabilities are calibrated on {sources[self.data]}{known}.{few}"
+            f"Probabilities are calibrated on {sources[self.data]}{certainty}.{caution}"
         )
 
 
@@ -156,7 +156,7 @@ def fit_columns(
 
 def fit_by_score(
     fit_data: FitData,
-    what: str,
+    mechanism: str,
     calibrator: CalibratorLike = "flexible",
     *,
     sources: str = "all",
@@ -171,12 +171,12 @@ def fit_by_score(
         fit_data = replace(fit_data, table=replace(fit_data.table, positives=none, negatives=none))
     curve = fit_data.calibrator(calibrator)
     if not isinstance(curve, Fitted):
-        check_labeled(fit_data, what)
-        warn_if_few_labels(fit_data, what)
-        warn_if_extrapolated(fit_data, what)
-        # Of rows that share their fate a few groups look like a misfit.
+        check_labeled(fit_data, mechanism)
+        warn_if_few_labels(fit_data, mechanism)
+        warn_if_extrapolated(fit_data, mechanism)
+        # A few groups of correlated labels look like a misfit.
         if isinstance(curve, Flexible) and not fit_data.n_strata and fit_data.data.groups is None:
-            warn_if_misfit(fit_data, what)
+            warn_if_misfit(fit_data, mechanism)
     if isinstance(curve, LogisticCalibrator) and curve.prior_sd is not None and uncertainty:
         power = fit_data.credit if isinstance(curve, Flexible) else 1.0
         posterior = fit_mechanism(fit_data, calibrator, add_by_score, n_draws, power).posterior

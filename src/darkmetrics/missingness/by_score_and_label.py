@@ -34,11 +34,10 @@ _DIFFERENCE = (1.0, 0.75)
 
 @dataclass(frozen=True, eq=False)
 class ByScoreAndLabel(Mechanism):
-    """Labels are missing by score and by label, in any combination; a reference set tells how much of each.
+    """Labels are missing by score and by label, in any combination that reference rows determine.
 
-    It contains "random", "by score" and "by label" as special cases, so that nothing has to be known about the
-    mechanism. What it needs instead is a fully labeled reference set and the assumption that the relation between
-    score and label has not drifted since.
+    "random", "by score" and "by label" are special cases, so nothing has to be known about the mechanism. It needs
+    fully labeled reference rows and assumes that the relation between score and label has not drifted since.
 
     Parameters
     ----------
@@ -47,7 +46,7 @@ class ByScoreAndLabel(Mechanism):
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     n_draws : int
-        How many cases stand for the posterior.
+        Number of posterior draws.
 
     Notes
     -----
@@ -62,11 +61,11 @@ class ByScoreAndLabel(Mechanism):
     >>> rng = np.random.default_rng(0)
     >>> y_score = rng.random(3000)
     >>> y = (rng.random(3000) < y_score).astype(float)
-    >>> found = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
-    >>> y_true = np.where(found, y, np.nan)[1000:]
+    >>> is_labeled = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
+    >>> y_true = np.where(is_labeled, y, np.nan)[1000:]
     >>> earlier = dm.missing.Reference(y[:1000], y_score[:1000])
-    >>> law = dm.evaluate(y_true, y_score[1000:], missingness=earlier)["precision"]
-    >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
+    >>> precision = dm.evaluate(y_true, y_score[1000:], missingness=earlier)["precision"]
+    >>> print(f"{precision.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
     0.72, in truth 0.74
     """
 

@@ -18,8 +18,6 @@ from darkmetrics.missingness.age_cells import (
     AgeGrid,
     ages_of,
     count_arrivals,
-    find_days,
-    without_calendar,
 )
 from darkmetrics.missingness.base import Mechanism, missing_prevalence, of_weight
 from darkmetrics.missingness.checks import CLEARLY
@@ -149,10 +147,7 @@ class Delayed(Mechanism):
         _check_classes(fit_data, ages)
         uses_propensity = self.reviewed == "propensity"
         grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator), uses_propensity=uses_propensity)
-        zone = grid.zone[grid.score_bin(data.cells.score)]
-        counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
-        table = grid.table(data)
-        delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
+        delay_data = DelayData.of(grid, data, fit_data.credit)
         reviewed_by = REVIEWED[:2] if self.reviewed is None else (str(self.reviewed),)
         fits = _fit_settings(delay_data, reviewed_by)
         best = max(fits, key=lambda fit: fit.log_evidence)
@@ -203,13 +198,16 @@ def _sum_weights(fits: list[FittedSetting], weight: FloatArray, reviewed: str) -
 def _weigh(fits: list[FittedSetting]) -> FloatArray:
     """Return the posterior probabilities of settings; where data cannot tell who is reviewed, each keeps a minimum."""
     weight = np.asarray(softmax([fit.log_evidence for fit in fits]))
-    share = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
-    least = min(share, key=lambda name: share[name])
-    if len(share) == 1 or not 1.0 / _CLEAR_RATIO < share[least] < _MIN_WEIGHT:
+    fraction = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
+    less_likely = min(fraction, key=lambda name: fraction[name])
+    if len(fraction) == 1 or not 1.0 / _CLEAR_RATIO < fraction[less_likely] < _MIN_WEIGHT:
         return weight
-    kept = {name: _MIN_WEIGHT if name == least else 1.0 - _MIN_WEIGHT for name in share}
+    bounded = {name: _MIN_WEIGHT if name == less_likely else 1.0 - _MIN_WEIGHT for name in fraction}
     return np.array(
-        [w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)]
+        [
+            w * bounded[fit.setting.reviewed] / fraction[fit.setting.reviewed]
+            for fit, w in zip(fits, weight, strict=True)
+        ]
     )
 
 
@@ -370,7 +368,7 @@ def test_cohorts(
     n_zones = grid.zone_position.size
     late = is_late[grid.age_bin(ages_of(data).age)]
     zone = grid.zone[grid.score_bin(data.cells.score)] + n_zones * late
-    counts = count_arrivals(grid, without_calendar(grid, data), data, zone, 2 * n_zones)
+    counts = count_arrivals(grid, data, zone, 2 * n_zones)
     declared = declare(replace(fitted.data, counts=counts, is_late=is_late), setting)
     assert declared.cohort is not None
     likelihood = Likelihood(declared.model, fitted.data.credit)

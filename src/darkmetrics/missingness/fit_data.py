@@ -1,4 +1,4 @@
-"""What the models that learn from labels share: the table, the calibrator, the posterior and its nodes."""
+"""Data of a fit: score tables of a set and of reference rows, and the calibrator; checks that there are labels."""
 
 import copy
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ _HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
 
 
 def credit_of(rarer: float) -> float:
-    """The power that the likelihood is raised to, by the number of labels of the rarer class (`FitData.credit`)."""
+    """Return the exponent of the likelihood for a number of labels of the rarer class (`FitData.credit`)."""
     return max(_LEAST_CREDIT, rarer / (rarer + _HALF_CREDIT))
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """An evaluation set as its score table, with the reference set beside it."""
+    """Score tables of an evaluation set and of its reference rows."""
 
     data: EvaluationSet
     table: ScoreTable
@@ -42,7 +42,7 @@ class FitData:
     def of(
         cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False, by_stratum: bool = False
     ) -> "FitData":
-        """The tables of a set and of `reference`; `by_stratum`: what is learned may differ between strata."""
+        """Return the tables of a set and of reference rows; `by_stratum` keeps strata apart."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
         table = score_table(data, by_probability=by_probability, by_stratum=by_stratum)
@@ -50,7 +50,7 @@ class FitData:
 
     @cached_property
     def scores(self) -> FloatArray:
-        """All scores there are."""
+        """Scores of the set and of the reference rows."""
         return self.table.score if self.reference is None else np.append(self.table.score, self.reference.score)
 
     @property
@@ -73,10 +73,10 @@ class FitData:
 
     @property
     def credit(self) -> float:
-        """How much of what few labels say is believed: the true curve is never quite one of those that can be fitted.
+        """Exponent of the likelihood: it discounts few labels, because no fitted curve is exactly the true one.
 
-        With m labels of the rarer class m / (m + 4), as a power of the likelihood: 90% intervals from 30 labels of real
-        scores then hold about as often as Wilson's, and from hundreds nothing changes.
+        It is m / (m + 4) with m labels of the rarer class. 90% intervals from 30 labels of real scores then cover about
+        as often as Wilson's intervals, and from hundreds of labels nothing changes.
         """
         return credit_of(min(self.label_counts()))
 
@@ -87,17 +87,17 @@ class FitData:
         return 0 if table.stratum is None or table.strata is None or table.strata.size == 1 else table.strata.size
 
     def calibrator(self, choice: Any) -> Calibrator:
-        """A fresh copy of the calibrator asked for; the word "beta" means Platt where scores are no probabilities."""
+        """Return a new calibrator; "beta" is Platt scaling if scores are not probabilities."""
         if isinstance(choice, str) and choice in ("beta", "flexible") and not self.is_probability:
-            self._check_one_scale()
+            self._check_scales()
         if isinstance(choice, str) and choice == "flexible":
             return Flexible(threshold=self.data.threshold, step_sd=level_sd(self.tables, self.data.threshold))
         if isinstance(choice, str) and choice == "beta" and not self.is_probability:
             return Platt()
         return copy.deepcopy(calibrator_from(choice))
 
-    def _check_one_scale(self) -> None:
-        """Not probabilities here and log odds there, which would calibrate to nonsense without a word."""
+    def _check_scales(self) -> None:
+        """Refuse probabilities in the set and other scores in the reference rows, or the reverse."""
         if self.reference is None:
             return
         ranges = [(float(t.score.min()), float(t.score.max())) for t in (self.table, self.reference)]
@@ -113,12 +113,12 @@ class FitData:
             )
 
     def logistic_calibrator(self, choice: Any) -> LogisticCalibrator:
-        """The same for models that need a logistic curve, prepared with all scores and not to be fitted."""
+        """Return a logistic calibrator prepared with all scores; refuse others."""
         return self._flexible if isinstance(choice, str) and choice == "flexible" else self._prepared(choice)
 
     @cached_property
     def _flexible(self) -> LogisticCalibrator:
-        """The default one, which several steps of an answer ask for."""
+        """The default calibrator, prepared once."""
         return self._prepared("flexible")
 
     def _prepared(self, choice: Any) -> LogisticCalibrator:
@@ -132,7 +132,7 @@ class FitData:
         return calibrator.prepare(self.scores, rows)
 
     def rows(self, calibrator: LogisticCalibrator) -> Rows:
-        """Return the rows of a model with this curve, which all mechanisms share."""
+        """Return the rows of a model with this curve, for all mechanisms."""
         if calibrator not in self._rows:
             score = self.table.score
             columns, line = calibrator.design(score), calibrator.line(score)

@@ -7,20 +7,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 from darkmetrics import frames
 from darkmetrics._text import counted, join_words, prints_plainly
-from darkmetrics.data.rules import is_whole
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.constraints import check_value
+from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.metric import Metric
-from darkmetrics.metrics.targets import number_or_nan, targets_from
+from darkmetrics.metrics.targets import targets_from
 from darkmetrics.monitoring.groups import MIN_LABELS, Key, group_text, key_text, plain_value
 from darkmetrics.monitoring.p_values import NO_VERDICT, Judged, Verdict
 from darkmetrics.monitoring.periods import check_window, window_from
 from darkmetrics.monitoring.wording import GroupTexts, probability_text, side_of, target_text, with_key
 from darkmetrics.processes import run_each
 from darkmetrics.tables import plain_numbers
+from darkmetrics.wording import code
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
@@ -278,18 +279,16 @@ def check_settings(
     chosen, numbers = targets_from(targets, metrics)
     more = [metric.name for metric in chosen[len(metrics) :]]
     if more:
-        raise InputError(f"targets: {more[0]!r} was not evaluated. Name it in evaluate_by(..., metrics=[{more[0]!r}]).")
-    rate = number_or_nan(false_discovery_rate)
-    if not 0.0 < rate < 1.0:
-        raise InputError(f"false_discovery_rate: {false_discovery_rate!r}. It must lie strictly between 0 and 1.")
-    corrections: dict[str, Correction] = {word: word for word in get_args(Correction)}
-    if not isinstance(correction, str) or correction not in corrections:
-        raise unknown_name("correction", "correction", str(correction), corrections)
-    if not is_whole(min_labels) or min_labels < 0:
-        raise InputError(f"min_labels: {min_labels!r}. It must be a whole number of at least 0.")
+        call = code(f"evaluate_by(..., metrics=[{more[0]!r}])", "metrics")
+        raise InputError("targets", f"{more[0]!r} was not evaluated", "", f"Name it in {call}.")
+    check_value("false_discovery_rate", false_discovery_rate)
+    check_value("correction", correction)
+    check_value("min_labels", min_labels)
     check_window(since, last_periods)
     earlier = read_known_alerts(known_alerts, names, period)
-    return AlertSettings(numbers, rate, corrections[correction], int(min_labels), since, last_periods, earlier)
+    return AlertSettings(
+        numbers, float(false_discovery_rate), correction, int(min_labels), since, last_periods, earlier
+    )
 
 
 def alerts_of(grouped: "GroupedEvaluation", settings: AlertSettings, arguments: Mapping[str, str]) -> Alerts:
@@ -361,7 +360,8 @@ def _judge_groups(grouped: "GroupedEvaluation", targets: Mapping[str, float]) ->
 
 
 SCHEMA = "darkmetrics.groups/1"
-_HOW = "Give what .alerts() returned, its to_dict(), or a file with that as JSON"
+_HOW = f"Pass {code('what .alerts() returned, its to_dict(), or a file with that as JSON', 'alerts')}."
+_RESULT = code("no result of .alerts()", "result of alerts")
 
 
 def read_known_alerts(known: Any, names: Sequence[str], period: str | None) -> list[Alert] | None:
@@ -375,18 +375,17 @@ def read_known_alerts(known: Any, names: Sequence[str], period: str | None) -> l
         known = known.to_dict()
     result = known if isinstance(known, Mapping) else _read_json(known)
     if result.get("schema") != SCHEMA:
-        raise InputError(f"known_alerts: it is no result of .alerts() (its schema is not {SCHEMA!r}). {_HOW}.")
+        raise InputError("known_alerts", f"{_RESULT} (its schema is not {SCHEMA!r})", "", _HOW)
     earlier, now = _describe_grouping(result.get("names"), result.get("period")), _describe_grouping(names, period)
     if earlier != now:
-        raise InputError(
-            f"known_alerts: its groups are by {earlier}, those of now by {now}. {_HOW}, for the same groups."
-        )
+        rule = "Both results must have the same groups."
+        raise InputError("known_alerts", f"its groups are by {earlier}, those of now by {now}", rule, _HOW)
     if "alerts" not in result:
-        raise InputError(f"known_alerts: it has no alerts. {_HOW}.")
+        raise InputError("known_alerts", "it has no alerts", "", _HOW)
     try:
         return [_parse_alert(alert, names, result.get("evaluated_on")) for alert in result["alerts"]]
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(f"known_alerts: its alerts cannot be read. {_HOW}.") from None
+        raise InputError("known_alerts", "its alerts cannot be read", "", _HOW) from None
 
 
 def _compare_with_earlier(
@@ -412,13 +411,13 @@ def _read_json(path: Any) -> Mapping[str, Any]:
     try:
         result = json.loads(Path(path).read_text(encoding="utf-8"))
     except TypeError:
-        raise InputError(f"known_alerts: got {type(path).__name__}. {_HOW}.") from None
+        raise InputError("known_alerts", f"got {type(path).__name__}", "", _HOW) from None
     except OSError as error:
-        raise InputError(f"known_alerts: cannot read {str(path)!r}: {error.strerror or error}.") from None
+        raise InputError("known_alerts", f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except (ValueError, RecursionError):  # no JSON, no UTF-8, or a path that no file can have
-        raise InputError(f"known_alerts: {str(path)!r} is no JSON. {_HOW}.") from None
+        raise InputError("known_alerts", f"{str(path)!r} is no JSON", "", _HOW) from None
     if not isinstance(result, Mapping):
-        raise InputError(f"known_alerts: {str(path)!r} is JSON, but no result of .alerts(). {_HOW}.")
+        raise InputError("known_alerts", f"{str(path)!r} is JSON, but {_RESULT}", "", _HOW)
     return result
 
 

@@ -11,14 +11,15 @@ from darkmetrics.argument_types import GroupLike
 from darkmetrics.call_as_code import as_code
 from darkmetrics.changes import Disparity, EvaluationChange, Trend, compare_evaluations
 from darkmetrics.changes.change import GroupCode
-from darkmetrics.changes.disparity import KINDS, disparity_between
+from darkmetrics.changes.disparity import disparity_between
 from darkmetrics.changes.trend import trend_over
 from darkmetrics.distributions import MetricDistribution
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric, metrics_from
 from darkmetrics.metrics.targets import name_in
-from darkmetrics.monitoring.groups import Key, key_text, number_duplicates, sort_keys
+from darkmetrics.monitoring.groups import Key, MissingGroupError, key_text, number_duplicates, sort_keys
 from darkmetrics.monitoring.periods import time_name
+from darkmetrics.wording import named, setting
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.result import GroupedEvaluation
@@ -35,12 +36,16 @@ def change_of_groups(
     """Return the change from one group to another."""
     keys = _find_key(result, after, "after"), _find_key(result, before, "before")
     if keys[0] == keys[1]:
-        raise InputError(f"before: {result.label(keys[1])}, the same group as after. Name two different ones.")
+        raise _same_group("before", result.label(keys[1]), "after")
     names = number_duplicates([result.label(key) for key in keys])
     change = compare_evaluations(
         result[keys[0]], result[keys[1]], names=(names[0], names[1]), confidence_level=confidence_level
     )
     return replace(change, of_groups=GroupCode(result.arguments, *(_key_as_code(result, key) for key in keys)))
+
+
+def _same_group(argument: str, group: str, other: str) -> InputError:
+    return InputError(argument, f"{group}, the same group as {named(other)}", "", "Name two different groups.")
 
 
 def _key_as_code(result: "GroupedEvaluation", key: Key) -> str:
@@ -55,8 +60,8 @@ def _find_key(result: "GroupedEvaluation", key: GroupLike, argument: str) -> Key
     """Return the key of a group; an unknown key is an error about the argument."""
     try:
         return result.key_of(key)
-    except KeyError as error:
-        raise InputError(str(error).replace("key:", f"{argument}:", 1)) from None
+    except MissingGroupError as error:
+        raise InputError(argument, *error.args) from None
 
 
 def _find_metric(result: "GroupedEvaluation", metric: Any) -> Metric:
@@ -79,10 +84,9 @@ def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: GroupLike
     name = _find_metric(result, metric).name
     time = time_name(result.names, result.time, result.groups)
     if time is None:
-        raise InputError(
-            f"trend: no time among the grouping columns ({join_words([repr(name) for name in result.names])}). Give "
-            "time= and period= to evaluate_by."
-        )
+        columns = join_words([repr(name) for name in result.names])
+        fix = f"Pass {setting('time')} and {setting('period')} to evaluate_by."
+        raise InputError("trend", f"no time among the grouping columns ({columns})", "", fix)
     column = result.names.index(time)
     segments = {key: (*key[:column], *key[column + 1 :]) for key in result.groups if key[column] is not None}
     wanted = () if segment is None else segment if isinstance(segment, tuple) else (segment,)
@@ -93,10 +97,11 @@ def trend_of_groups(result: "GroupedEvaluation", metric: str, segment: GroupLike
         rule = (
             f"Give the value of {join_words(others)}, such as {example}." if others else "There is none: leave it out."
         )
-        raise InputError(f"segment: {segment!r}. {rule}")
+        raise InputError("segment", repr(segment), rule)
     keys, left_out = _separate_small(result, [key for key, values in segments.items() if values == wanted])
     if len(keys) < 2:
-        raise InputError(f"trend: {counted(len(keys), 'period')} with enough labels. A trend needs at least two.")
+        number = counted(len(keys), "period")
+        raise InputError("trend", f"{number} with enough labels", "A trend needs at least two.")
     keys = [keys[i] for i in sort_keys([(key[column],) for key in keys])]
     positions = [_position(key[column], result.period) for key in keys]
     known = [float(x) for x in positions if x is not None]
@@ -128,27 +133,25 @@ def disparity_of_groups(
     result: "GroupedEvaluation", metric: str | None, kind: str, groups: Sequence[Any] | None
 ) -> Disparity:
     """Return the disparity between groups in a metric."""
-    if kind not in KINDS:
-        raise unknown_name("kind", "kind of gap", str(kind), KINDS)
     if kind == "equalized_odds":
         if metric is not None and metric not in _ODDS:
-            raise InputError(
-                f"metric: {metric!r}. Equalized odds are those of {join_words(list(map(repr, _ODDS)))}: leave it out."
-            )
+            rates = join_words(list(map(repr, _ODDS)))
+            raise InputError("metric", repr(metric), f"Equalized odds are those of {rates}.", "Leave it out.")
         metrics = metrics_from(list(_ODDS))
     elif metric is None:
-        raise InputError(f"metric: missing. Name one of {', '.join(map(repr, result.metrics))}.")
+        raise InputError("metric", "missing", "", f"Name one of {', '.join(map(repr, result.metrics))}.")
     else:
         metrics = [_find_metric(result, metric)]
     if kind == "ratio" and not metrics[0].range[0] >= 0.0:
-        raise InputError(
-            f"kind: 'ratio', but {metric} can be negative, and ratios then mean nothing. Use 'difference'."
-        )
+        finding = f"'ratio', but {metric} can be negative, and ratios then mean nothing"
+        raise InputError("kind", finding, "", "Use 'difference'.")
     keys, left_out = _separate_small(result, list(result.groups) if groups is None else _find_keys(result, groups))
     if len(keys) < 2:
-        raise InputError(f"groups: {counted(len(keys), 'group')} with enough labels. A gap needs two different ones.")
+        number = counted(len(keys), "group")
+        raise InputError("groups", f"{number} with enough labels", "A disparity needs two different groups.")
     if len(keys) > _MAX_GROUPS:
-        raise InputError(f"groups: {len(keys):,} of them. {_MAX_GROUPS} at most are compared at once: name them.")
+        rule = f"{_MAX_GROUPS} at most are compared at once."
+        raise InputError("groups", f"{len(keys):,} of them", rule, "Name the groups to compare.")
     return disparity_between(
         metrics,
         list(map(result.task.question.fill_of, metrics)),
@@ -162,7 +165,7 @@ def disparity_of_groups(
 
 def _find_keys(result: "GroupedEvaluation", groups: Any) -> list[Key]:
     if isinstance(groups, (str, bytes)) or not hasattr(groups, "__iter__"):
-        raise InputError(f"groups: {groups!r}. Give a list of keys.")
+        raise InputError("groups", repr(groups), "", "Give a list of keys.")
     return list(dict.fromkeys(_find_key(result, key, "groups") for key in groups))
 
 
@@ -171,5 +174,5 @@ def _difference_of_groups(
 ) -> MetricDistribution:
     keys = _find_key(result, first, "first"), _find_key(result, second, "second")
     if keys[0] == keys[1]:
-        raise InputError(f"second: {result.label(keys[1])}, the same group as first. Name two different ones.")
+        raise _same_group("second", result.label(keys[1]), "first")
     return change_of_groups(result, *keys, None)[metric]

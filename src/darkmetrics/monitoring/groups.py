@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._text import short
-from darkmetrics.exceptions import RecordedWarning
+from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.tables import decimals_for, number_text
 
 Key = tuple[Any, ...]
@@ -100,6 +100,13 @@ class GroupSummary:
             if number < min_labels
         ]
         return f"{' and '.join(texts)}, fewer than {min_labels}" if texts else ""
+
+
+class MissingGroupError(KeyError):
+    """A KeyError, as mappings raise: finding, rule and fix of an `InputError` about the argument `key`."""
+
+    def __str__(self) -> str:
+        return str(InputError("key", *self.args))
 
 
 def format_cell(summary: MetricSummary) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import number_from
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring.groups import GroupSummary, Key, key_text
+from darkmetrics.wording import named, setting
 
 # Labels are delayed if the newest period lacks this much more of its labels than earlier periods.
 _DELAYED = 0.1
@@ -108,13 +109,13 @@ class Window(NamedTuple):
 def check_window(since: Any, last: Any) -> None:
     """Check both arguments as far as possible without the table."""
     if since is not None and last is not None:
-        raise InputError("last_periods: since says already from which period on alerts look. Pass one of the two.")
+        finding = f"{named('since')} sets already from which period on alerts look"
+        raise InputError("last_periods", finding, "", "Pass one of the two.")
     if since is not None and not frames.is_container(type(since)) and frames.is_missing(since):
-        raise InputError(
-            f"since: {since!r} is no period. Give one as it is written, such as '2026-05', or a date in it."
-        )
-    if last is not None and (not is_whole(last) or last < 1):
-        raise InputError(f"last_periods: {last!r}. It must be a whole number of periods, at least 1.")
+        fix = "Give one as it is written, such as '2026-05', or a date in it."
+        raise InputError("since", f"{since!r} is no period", "", fix)
+    if last is not None:
+        check_value("last_periods", last)
 
 
 def window_from(
@@ -126,22 +127,20 @@ def window_from(
     argument = "since" if last is None else "last_periods"
     time = time_name(names, time, keys)
     if time is None:
-        raise InputError(
-            f"{argument}: there are no periods, only {' and '.join(map(repr, names))}. Name a column of dates with "
-            "time=, which period= may cut."
-        )
+        fix = f"Name a column of dates with {setting('time')}, which {setting('period')} may cut."
+        raise InputError(argument, f"there are no periods, only {' and '.join(map(repr, names))}", "", fix)
     column = names.index(time)
     try:
         periods = sorted({key[column] for key in keys} - {None})
     except TypeError:
-        raise InputError(f"{argument}: the values of {time!r} are of several types and have no order.") from None
+        raise InputError(argument, f"the values of {time!r} are of several types and have no order") from None
     if not periods:
-        raise InputError(f"{argument}: no row has a value of {time!r}.")
+        raise InputError(argument, f"no row has a value of {time!r}")
     if last is not None:
         return Window(column, periods[-min(last, len(periods))])
     first = next((value for value in periods if _contains_or_follows(value, since, period)), None)
     if first is None:
-        raise InputError(f"since: {since!r} is after the newest period, {key_text(periods[-1], period)}.")
+        raise InputError("since", f"{since!r} is after the newest period, {key_text(periods[-1], period)}")
     return Window(column, first)
 
 
@@ -166,7 +165,7 @@ def _contains_or_follows(value: Any, since: Any, period: str | None) -> bool:
             return bool(value >= number)
         except TypeError:
             pass
-    raise InputError(f"since: {since!r} cannot be compared with the periods, such as {key_text(value, period)!r}.")
+    raise InputError("since", f"{since!r} cannot be compared with the periods, such as {key_text(value, period)!r}")
 
 
 def _begin_of_period(since: Any, period: str | None) -> dt.datetime | None:

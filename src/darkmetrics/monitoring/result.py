@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from darkmetrics import frames
-from darkmetrics._text import counted, join_words, printable
+from darkmetrics._text import counted, join_words
 from darkmetrics.argument_types import GroupLike, PathLike
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
@@ -23,6 +23,7 @@ from darkmetrics.monitoring.groups import (
     MIN_LABELS,
     GroupSummary,
     Key,
+    MissingGroupError,
     describe_key,
     group_text,
     key_text,
@@ -120,9 +121,10 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
             summary = self.groups[key]
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
                 raise InputError(
-                    f"{describe_key(self.names, key)}: {summary.too_small}, so there is nothing to learn from. "
-                    "groups[key] has what any labels can make of the metrics; dm.missing.Reference (fully labeled "
-                    "rows) would tell more."
+                    describe_key(self.names, key),
+                    f"{summary.too_small}, so there is nothing to learn from",
+                    "groups[key] has what any labels can make of the metrics.",
+                    "Pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows.",
                 )
             with Notes().collect():  # the summary of the group has them
                 evaluation = self.task.evaluate(self.pieces[key])
@@ -164,9 +166,11 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         example = repr(first if len(first) > 1 else first[0])
         if len(example) > _MAX_LETTERS:
             example = f"that of the first group ({describe_key(self.names, first)})"
+        names = join_words([repr(name) for name in self.names])
         raise MissingGroupError(
-            f"key: {key!r} is not among the {counted(len(self.groups), 'group')}. Give the value of "
-            f"{join_words([repr(name) for name in self.names])}, such as {example}."
+            f"{key!r} is not among the {counted(len(self.groups), 'group')}",
+            "",
+            f"Give the value of {names}, such as {example}.",
         )
 
     def label(self, key: GroupLike) -> str:
@@ -255,7 +259,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         """
         arguments = {name: value for name, value in locals().items() if name != "self"}
         if not targets:
-            raise InputError("targets: there is none. Pass a mapping such as {'recall': 0.8}.")
+            raise InputError("targets", "there is none", "", "Pass a mapping such as {'recall': 0.8}.")
         options = {name: value for name, value in arguments.items() if name != "targets"}
         settings = check_settings(targets, self.metrics.values(), self.names, self.period, **options)
         return alerts_of(self, settings, arguments_given(GroupedEvaluation.alerts, arguments))
@@ -395,10 +399,3 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
             f"<GroupedEvaluation of {counted(len(self.groups), 'group')} by {names}, "
             f"{counted(self.total.data.n_rows, 'row')}: {', '.join(self.metrics)}>"
         )
-
-
-class MissingGroupError(KeyError):
-    """A KeyError, as mappings raise, with a message that is printed without quotes."""
-
-    def __str__(self) -> str:
-        return printable(str(self.args[0]), keep="\n")

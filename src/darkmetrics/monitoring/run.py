@@ -2,19 +2,13 @@
 
 import datetime as dt
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._text import counted
-from darkmetrics.argument_types import (
-    FrameLike,
-    LabelValue,
-    RngLike,
-    Scope,
-    ZeroDivision,
-)
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, RngLike, Scope, ZeroDivision
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
@@ -40,10 +34,12 @@ from darkmetrics.missingness.base import Mechanism, MissingnessLike
 from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.reference import Reference
+from darkmetrics.monitoring.arrays import table_from_arrays
 from darkmetrics.monitoring.groups import describe_key, sort_keys
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
+from darkmetrics.wording import Message, code, setting
 
 # Phrase for each kind of warning of a group.
 PHRASES = {
@@ -56,18 +52,18 @@ PHRASES = {
 
 @suggest_call("It is one of evaluate, which answers for all rows at once.")
 def evaluate_by(
-    y_true: str,
-    y_score: str,
+    y_true: ArrayLike | str,
+    y_score: ArrayLike | str,
     *,
-    data: FrameLike,
-    by: str | Sequence[str] | None = None,
-    time: str | None = None,
+    data: FrameLike | None = None,
+    by: ArrayLike | str | Sequence[str] | Mapping[str, ArrayLike] | None = None,
+    time: ArrayLike | str | None = None,
     period: str | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
     missingness: MissingnessLike | Reference = None,
     threshold: float | None = None,
-    y_pred: str | None = None,
-    sample_weight: str | None = None,
+    y_pred: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
     scope: Scope = "rows",
@@ -88,15 +84,16 @@ def evaluate_by(
 
     Parameters
     ----------
-    y_true, y_score : str
-        Columns of `data` with labels (missing ones null or NaN) and scores.
-    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
-        Table, as in `evaluate`.
-    by : str or list of str, optional
-        Grouping columns; null is a value like others. Not needed if `time` is passed.
-    time, period : str, optional
-        Column with dates or times, and the length of a period: "hour", "day", "week", "month", "quarter" or "year".
-        Without `period` each value of the column is a period.
+    y_true, y_score : array-like or str
+        Labels (missing ones null or NaN) and scores, or the names of their columns of `data`.
+    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths, optional
+        Table, as in `evaluate`. Without a table, all values per row are arrays.
+    by : str, list of str, array-like, or mapping from str to array-like, optional
+        Grouping columns; null is a value like others. Without a table, an array of groups or several by name. Not
+        needed if `time` is passed.
+    time, period : array-like or str, optional
+        Column or array with dates or times, and the length of a period: "hour", "day", "week", "month", "quarter" or
+        "year". Without `period` each value of the column is a period.
     metrics
         As in `evaluate`.
     missingness, threshold, y_pred, sample_weight, pos_label, missing_label, method, zero_division, confidence_level
@@ -152,7 +149,10 @@ def evaluate_by(
     <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
     arguments = dict(locals())
-    names = _grouping_columns(by, time, period)
+    if data is None:
+        return evaluate_by(**table_from_arrays(arguments))
+    time_name: Any = time
+    names = _grouping_columns(by, time_name, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if y_pred is None else "y_pred")
@@ -176,7 +176,7 @@ def evaluate_by(
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),
-            "Fixed(y_score)": f"Fixed({y_score!r})",
+            "dm.missing.Fixed(y_score)": f"dm.missing.Fixed({y_score!r})",
         },
     )
     with record_warnings() as recorded:
@@ -188,7 +188,7 @@ def evaluate_by(
             missing_label=missing_label,
             score_bins=score_bins,
             by=names if period is None else names[:-1],
-            time=None if period is None else time,
+            time=None if period is None else time_name,
             period=period,
             **times,
         )
@@ -210,20 +210,20 @@ def evaluate_by(
     task = replace(task, n_groups=len(groups), expected=task.expected or any(models))
     results: list[GroupResult] = run_each(task.summarize, groups, jobs, None, "Groups")
     notes = Notes()
-    code = arguments_given(evaluate_by, arguments)
-    total = task.combine(groups, results, seed_of_total, code, notes)
+    call = arguments_given(evaluate_by, arguments)
+    total = task.combine(groups, results, seed_of_total, call, notes)
     total = replace(total, warnings=tuple(dict.fromkeys([*recorded, *total.warnings])))
     _warn(results, notes)
     return GroupedEvaluation(
         names=names,
-        time=time,
+        time=time_name,
         period=period,
         groups={result.summary.key: result.summary for result in results},
         total=total,
         metrics={metric.name: metric for metric in question.metrics},
         confidence_level=total.confidence_level,
         evaluated_on=_today() if times["as_of"] is None else frames.AsOf.of(times["as_of"]).date,
-        arguments=code,
+        arguments=call,
         total_notes=(*(warning.message for warning in recorded), *notes.texts),
         remarks=tuple(phrase for kind, phrase in PHRASES.items() if _count_warned(kind, results)),
         evaluations={result.summary.key: result.evaluation for result in results if result.evaluation is not None},
@@ -242,11 +242,14 @@ def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
     values = mechanism.row_values()
     for name in ("age", "delay"):
         if name in values:
-            raise InputError(f"{name}: for arrays. Name columns of times with dm.missing.Delayed(scored_at=...).")
+            fix = f"Name columns of times with {code('dm.missing.Delayed(scored_at=...)', 'missing.Delayed')}."
+            raise InputError(name, "for arrays", "", fix)
     if hasattr(mechanism, "X"):
         raise InputError(
-            "missingness: Covariates belong to rows, and a table is counted where it is. Evaluate each group with "
-            "evaluate, which takes labels and scores."
+            "missingness",
+            "Covariates belong to rows, and a table is counted where it is",
+            "",
+            "Evaluate each group with evaluate, which takes labels and scores.",
         )
     return values
 
@@ -254,18 +257,20 @@ def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
 def _grouping_columns(by: Any, time: str | None, period: str | None) -> tuple[str, ...]:
     """Return the names of the grouping columns, time last."""
     if period is not None and time is None:
-        raise InputError(f"period: {period!r}, but there is no time column to cut into periods. Name it with time=.")
+        finding = f"{period!r}, but there is no time column to cut into periods"
+        raise InputError("period", finding, "", f"Name it with {setting('time')}.")
     columns = [] if by is None else [by] if isinstance(by, str) else by
     if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
         text = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
-        raise InputError(f"by: expected a column name or a list of them, got {text}.")
+        raise InputError("by", f"expected a column name or a list of them, got {text}")
     frames.check_name("time", time)
     names = (*columns, *([] if time is None else [time]))
     if not names:
-        raise InputError("by: no grouping column. Name at least one, or a time column with time= and period=.")
+        fix = f"Name at least one, or a time column with {setting('time')} and {setting('period')}."
+        raise InputError("by", "no grouping column", "", fix)
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
-        raise InputError(f"by: {duplicate!r} is named twice.")
+        raise InputError("by", f"{duplicate!r} is named twice")
     return names
 
 
@@ -300,8 +305,5 @@ def _warn(results: Sequence[GroupResult], total: Notes) -> None:
             texts.append(f"{' and '.join(rows)} {phrase}")
     if category is not None:
         text = "; ".join(texts)
-        warnings.warn(
-            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result have details.",
-            category,
-            stacklevel=level_of_caller(),
-        )
+        details = code("The notes of each group (groups[key].notes) and of the result have details.", "notes of groups")
+        warnings.warn(Message(f"{text[0].upper()}{text[1:]}. {details}"), category, stacklevel=level_of_caller())

@@ -119,7 +119,8 @@ class Task:
         try:
             yield
         except InputError as error:
-            raise error.renamed(self.names).also(f"(Found in {name}.)") from None
+            error = error.worded_for(self.names)
+            raise error.replace(fix=f"{error.args[3]} (Found in {name}.)".lstrip()) from None
         except Exception as error:
             error.add_note(f"darkmetrics was evaluating {name}.")
             raise

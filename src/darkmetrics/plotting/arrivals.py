@@ -10,6 +10,7 @@ from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring import GroupedEvaluation
 from darkmetrics.plotting import style
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,11 +53,15 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
     arrival = evaluation.arrival
     if arrival is None and isinstance(evaluation, Evaluation) and _learned_in_groups(evaluation):
         raise InputError(
-            "evaluation: it is one of evaluate_by, which learns from all groups at once when labels come. Give the "
-            "grouped result itself, whose arrival has it."
+            "evaluation",
+            "it is one group of evaluate_by",
+            "Delays are learned from all groups together.",
+            "Pass the grouped result.",
         )
     if arrival is None:
-        raise InputError("evaluation: its label model did not learn from ages of rows. Give age= to evaluate.")
+        raise InputError(
+            "evaluation", "its rows have no ages", "", f"Pass {setting('missingness')} an object of dm.missing.Delayed."
+        )
     ax = style.new_axes(ax)
     age = np.array([0.0, *(b.high for b in arrival.bins)])
     for number, (name, of) in enumerate((("positives", arrival.positives), ("negatives", arrival.negatives))):

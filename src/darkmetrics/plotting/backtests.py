@@ -9,6 +9,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 from darkmetrics.verification import Verification
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,7 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     """
     style.validate_result("result", result, Backtest, "what backtest returns")
     if not result.history:
-        raise InputError("result: no dates were replayed. Give as_of= to backtest.")
+        raise InputError("result", "no dates were replayed", "", f"Pass {setting('as_of')} to backtest.")
     for setup in result.scores:
         result[setup, metric]  # has a message for a metric that is not there
     ax = style.new_axes(ax)

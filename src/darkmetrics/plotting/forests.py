@@ -327,9 +327,9 @@ def plot_disparity(disparity: Disparity, *, ax: "Axes | None" = None) -> "Axes":
     ends = [disparity.intervals[group] for group in groups]
     draw_intervals(ax, rows, ends, f"{level_text(disparity.confidence_level)} interval", linewidth=4.0)
     draw_ticks(ax, [disparity.means[group] for group in groups], rows)
-    ends = ("highest", disparity.probability_highest), ("lowest", disparity.probability_lowest)
-    for column, (title, chances) in enumerate(ends):
-        texts = ["0/0" if np.isnan(chances[group]) else chance_text(chances[group]) for group in groups]
+    columns = ("highest", disparity.probability_highest), ("lowest", disparity.probability_lowest)
+    for column, (title, probabilities) in enumerate(columns):
+        texts = ["0/0" if np.isnan(probabilities[group]) else chance_text(probabilities[group]) for group in groups]
         draw_column(ax, title, dict(enumerate(texts)), 0.7 + 5.3 * column)
     set_forest_view(ax, ends, [])
     name = "true positive rate" if disparity.kind == "equalized_odds" else disparity.metric

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import TARGETS, CheckedOptions, ConfidenceOption, EvaluationOptions, option
 from darkmetrics.cli.output import check_writable, progress, publish
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics check june.parquet --label fraud --score p --fail-under recall=0.8"
 
@@ -32,7 +32,7 @@ def main(options: EvaluationOptions, limits: LimitOptions, common: CheckedOption
     targets = targets_from(limits.fail_under, "--fail-under", "higher")
     targets |= targets_from(limits.fail_over, "--fail-over", "lower")
     if not targets:
-        raise WordedError(
+        raise InputError(
             "--fail-under",
             "no target",
             "",

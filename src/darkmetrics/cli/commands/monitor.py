@@ -13,7 +13,7 @@ from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import add_metrics, settings_of, targets_from
 from darkmetrics.cli.inputs import load, paths_of, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     ALERTS,
     GROUPS,
@@ -41,6 +41,7 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alerts
@@ -114,7 +115,7 @@ def main(
     _check_plot(plot, common.output, [*inputs, known])
     check_report(page.report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
-        raise WordedError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
+        raise InputError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
     targets = targets_from(options.target)
     from darkmetrics.monitoring.alerts import alerts_of, check_settings
 
@@ -158,10 +159,7 @@ def main(
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
     if page.report is not None:
-        from darkmetrics.report.groups import groups_page
-
-        source = rows.described | {"command": command_line()}
-        write_output(page.report, groups_page(result, title=page.title, source=source), "--report")
+        result.report(page.report, title=page.title, source=rows.described | {"command": command_line()})
     return publish(_as_result(result), common.result_format, common.output)
 
 
@@ -173,11 +171,11 @@ def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) 
         return
     check_writable(plot, *inputs, option="--plot")
     if Path(plot).suffix.lower() not in _PICTURES:
-        raise WordedError("--plot", str(plot), f"It must end in {', '.join(_PICTURES)}, which sets what to draw.")
+        raise InputError("--plot", str(plot), f"It must end in {', '.join(_PICTURES)}, which sets what to draw.")
     if output is not None and Path(plot).resolve() == Path(output).resolve():
-        raise WordedError("--plot", f"{plot} is the --output as well", "", "Pass another file.")
+        raise InputError("--plot", f"{plot} is the --output as well", "", "Pass another file.")
     if find_spec("matplotlib") is None:
-        raise WordedError("--plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.")
+        raise InputError("--plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.")
 
 
 def _known_file(known: str | None, common: CommonOptions) -> str | None:
@@ -185,7 +183,7 @@ def _known_file(known: str | None, common: CommonOptions) -> str | None:
     if known is None or common.output is None or Path(known).resolve() != Path(common.output).resolve():
         return known
     if common.result_format != "json":
-        raise WordedError(
+        raise InputError(
             "--known-alerts",
             f"{known} is the --output as well",
             "The output must then be JSON.",
@@ -228,7 +226,7 @@ def _as_result(result: Alerts) -> Result:
         records_of(result),
         [Table(header, rows, words=result._text_columns)],
         above=above,
-        below=[for_the_command_line(note) for note in result._notes()],
+        below=[worded(note) for note in result._notes()],
         checks=_checks(result),
         closing=_closing(result) if result.targets else "",
         about=(*names, "metric" + "_" * ("metric" in names), "scope" + "_" * ("scope" in names)),
