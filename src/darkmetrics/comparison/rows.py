@@ -224,8 +224,8 @@ def shared_rows(
     probability: Any,
 ) -> SharedRows:
     """The rows of arrays, checked."""
-    named = named_scores(scores)
-    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in named.items()}
+    by_model = named_scores(scores)
+    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in by_model.items()}
     labels, gaps = frames.label_column(y_true, "y_true")
     if labels.size == 0:
         raise InputError("y_true", "no rows", "A comparison needs at least one.")
@@ -238,8 +238,8 @@ def shared_rows(
                 "Both need one per row.",
             )
         check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
-    given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
-    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
+    models = {f"scores[{name!r}]": column for name, column in by_model.items()}  # no model is called like an argument
+    names = frames.row_names(y_true=y_true, **models, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("probability", probability)

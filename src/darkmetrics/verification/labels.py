@@ -268,8 +268,8 @@ def _unmatched(error: InputError, before: EvaluationSet) -> InputError:
         return error
     fix = (
         f"Rows are matched by their age in the earlier evaluation, and ages of a later {named('as_of')} are larger. "
-        f"Pass labels and scores as arrays, with {setting('age')} (the age of each row then, or when it was scored) and "
-        f"{setting('time')} (when its label arrived) or {setting('elapsed')}."
+        f"Pass labels and scores as arrays, with {setting('age')} (the age of each row then, or when it was scored) "
+        f"and {setting('time')} (when its label arrived) or {setting('elapsed')}."
     )
     return error.replace(fix=" ".join(filter(None, [error.args[3], fix])))
 
