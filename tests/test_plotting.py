@@ -503,7 +503,9 @@ def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos()
 def test_without_matplotlib_a_plot_says_what_to_install(few, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(dm.exceptions.MethodError, match=r"plot: matplotlib is not installed\. pip install"):
+    with pytest.raises(
+        dm.exceptions.MethodError, match=r"plot: matplotlib is not installed\. pip install 'darkmetrics\[plot\]'"
+    ):
         few.plot()
 
 

@@ -245,4 +245,4 @@ def test_what_would_narrow_the_answer_is_said_with_widths_that_come_true():
     stated = dm.evaluate(label, score, metrics=["precision"], missingness="by_score")
     assert said == pytest.approx(np.ptp(stated.intervals["precision"]), rel=0.15)
     assert f"instead of {np.ptp(result.intervals['precision']):.2g})" in line
-    assert not any(line.startswith("Set ") for line in stated._words())
+    assert not any(line.startswith("Set missingness=") for line in stated._words())

@@ -393,20 +393,20 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         date: str | dt.date | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
-        Markdown, ".json" for the numbers. The file appears when it is complete. Without a path the page is returned,
-        and a notebook shows it.
+        The suffix sets the format: ".html" for a page with pictures and sliders that opens offline (needs jinja2),
+        ".pdf" for the same page in print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The
+        file appears when it is complete.
 
         Parameters
         ----------
         path : str or path, optional
             The file to write; one that exists is replaced.
         targets : mapping from metric to number, optional
-            Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+            Values to reach: the probability of each, and the missing labels at which it is crossed.
         confidence : float
-            A target passes (PASS, else FAIL) when its chance is at least this.
+            A target passes (PASS, else FAIL) if its probability is at least this.
         title : str, optional
             Heading of the report.
         source : str or mapping, optional

@@ -165,9 +165,7 @@ FUNCTIONS = {
     **dict.fromkeys(
         ["load", "read", "load_evaluation", "from_parquet"], "EvaluationSet.from_parquet('counts.parquet')"
     ),
-    **dict.fromkeys(
-        ["from_csv", "read_csv", "from_frame", "from_pandas"], "evaluate('label', 'score', data='june.csv')"
-    ),
+    **dict.fromkeys(["from_csv", "read_csv", "from_pandas"], "evaluate('label', 'score', data='june.csv')"),
     **dict.fromkeys(["suggest_labels", "sample_size", "power"], f"{_EVALUATE}.variance_decomposition('recall')"),
     **dict.fromkeys(["cross_val_score", "cross_validate", "simulate"], "backtest(y_true, y_score)"),
     **dict.fromkeys(["MCAR", "mcar"], "missing.Random()"),

@@ -118,14 +118,16 @@ class Result:
         return draw(self, *arguments, **settings)
 
     def report(self, path: Any = None, **about: Any) -> Any:
-        """Write one HTML page and return its path; without a path return the page, which a notebook shows.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete.
+        The suffix sets the format: ".html" for a page that opens offline (needs jinja2), ".pdf" for the same page in
+        print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The file appears when it is
+        complete.
 
         Parameters
         ----------
         path : str or path, optional
-            File to write, which ends in .html; one that exists is replaced.
+            File to write; one that exists is replaced.
         **about
             `title`, `source` (a file name, or facts by name), `audit` (facts for a validation file by name) and `date`.
         """

@@ -47,8 +47,8 @@ class Calibrator(ABC):
     def fit_counts(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> Self:
         """Learn from a table of how many positives and negatives each score has, which is taken as it is."""
         self._check_settings()
-        seen = positives + negatives > 0.0
-        self._fit(scores[seen], positives[seen], negatives[seen])
+        has_labels = positives + negatives > 0.0
+        self._fit(scores[has_labels], positives[has_labels], negatives[has_labels])
         return self
 
     @abstractmethod
@@ -82,8 +82,8 @@ class Calibrator(ABC):
         return self
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({shown})"
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({settings})"
 
     def _check_settings(self) -> None:
         """Refuse settings that break a constraint; a calibrator of a user has names of its own."""

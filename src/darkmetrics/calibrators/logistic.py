@@ -100,8 +100,8 @@ def _inverse(hessian: FloatArray, precision: FloatArray) -> FloatArray:
     """The covariance; what rounding hides of the Hessian is at least what the prior put there."""
     scale = np.sqrt(np.diag(hessian))
     values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-    least = max(float(np.min(precision / scale**2)), np.finfo(np.float64).tiny)
-    half = vectors / np.sqrt(np.maximum(values, least)) / scale[:, None]
+    min_value = max(float(np.min(precision / scale**2)), np.finfo(np.float64).tiny)
+    half = vectors / np.sqrt(np.maximum(values, min_value)) / scale[:, None]
     covariance: FloatArray = half @ half.T
     return covariance
 

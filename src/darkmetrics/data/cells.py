@@ -153,7 +153,7 @@ class Totals:
     """The sums over cells that metrics and label models ask for, and what is printed of them."""
 
     cells: Cells
-    # Scores are in so many bins (see `bins` of `EvaluationSet.from_frame`); None: they are exact.
+    # Scores are in so many bins (see `score_bins` of `EvaluationSet`); None: they are exact.
     score_bins: int | None
     # A number for the group that the rows of each cell belong to; None where every row is one of its own.
     groups: IntArray | None = None

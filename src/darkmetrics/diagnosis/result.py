@@ -142,12 +142,12 @@ class Diagnosis(Result):
         """Title, header and rows of each table that has something to show."""
         tables = []
         if self.mechanisms:
-            share = self.labeled_prevalence
-            rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
+            prevalence = self.labeled_prevalence
+            rows = [["positive", "no labels" if prevalence is None else f"{prevalence:.1%}"]]
             rows[0] += [percent_text(mechanism.prevalence) for mechanism in self.mechanisms.values()]
             for name, value in self.labeled_only.items():
-                shown = [_interval(mechanism.metrics[name]) for mechanism in self.mechanisms.values()]
-                rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
+                cells = [_interval(mechanism.metrics[name]) for mechanism in self.mechanisms.values()]
+                rows.append([name, "no labels" if prevalence is None else number_text(value, 3), *cells])
             without = ", had no chances been given" if self.stated == "propensity" else ""
             title = f"Positive missing rows, and the metrics, by what labels are missing by{without} (90% intervals)"
             tables.append((title, ["", "labeled only", *self.mechanisms], rows))

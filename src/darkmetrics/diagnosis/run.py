@@ -13,13 +13,20 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis.mechanisms import MECHANISMS, estimate_mechanism
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.exceptions import CalibrationWarning
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
 from darkmetrics.missingness.base import MissingnessLike
-from darkmetrics.missingness.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
+from darkmetrics.missingness.checks import (
+    AbsentError,
+    calibration_check,
+    overlap_check,
+    raw_check,
+    reference_check,
+    run_check,
+)
 from darkmetrics.missingness.choice import mechanism_from
 from darkmetrics.missingness.delayed import Delayed
 from darkmetrics.missingness.fit_data import FitData
@@ -122,16 +129,18 @@ def diagnosis_of(
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
-        checks = {name: _part(name, absent, check, fit_data) for name, check in _CHECKS.items()}
+        checks = {name: run_check(name, absent, check, fit_data) for name, check in _CHECKS.items()}
         mechanisms = {
-            name: _part(name, absent, estimate_mechanism, name, fit_data, metrics, fills)
+            name: run_check(name, absent, estimate_mechanism, name, fit_data, metrics, fills)
             for name in MECHANISMS
             if not groups
         }
         if late is None and data.cells.age is not None and not groups:
-            late = _part("late", absent, _late, data)
+            late = run_check("late", absent, _late, data)
         if late is not None:
-            mechanisms["late"] = _part("late", absent, estimate_mechanism, "late", fit_data, metrics, fills, late[1])
+            mechanisms["late"] = run_check(
+                "late", absent, estimate_mechanism, "late", fit_data, metrics, fills, late[1]
+            )
     labeled = data.n_labeled > 0
     return Diagnosis(
         counts=data.counts(),
@@ -151,12 +160,3 @@ def _late(data: EvaluationSet) -> tuple[Arrival, Posterior]:
         raise AbsentError("no label is missing.")
     learned, posterior = Delayed().learn(data)
     return arrival_of(learned, data), posterior
-
-
-def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:
-    """A part of the diagnosis, or None; `absent` keeps why."""
-    try:
-        return compute(*arguments)
-    except (AbsentError, InputError) as error:  # a label model that refuses says what is missing and what to do
-        absent[name] = str(error)
-        return None

@@ -54,7 +54,7 @@ class DrawMoments(NamedTuple):
         return cls(weight, mean, np.maximum(var, 0.0))
 
     def total(self) -> tuple[float, float]:
-        """Return mean and variance of the mixture (law of total variance)."""
+        """Return mean and variance of the mixture (total variance)."""
         mean = float(self.weight @ self.mean)
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 

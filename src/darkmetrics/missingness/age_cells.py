@@ -119,7 +119,7 @@ class AgeGrid:
             young_at=young_at,
             maturity=maturity,
             oldest=_find_oldest(occupied) if maturity is None else maturity,
-            knots=_place_knots(rows_at),
+            knots=_choose_knots(rows_at),
             threshold=data.threshold,
             propensity=_select_propensities(data) if uses_propensity else None,
         )
@@ -392,7 +392,7 @@ def _cut_scores(data: EvaluationSet) -> tuple[FloatArray, FloatArray]:
     return np.asarray(cuts), np.asarray(2.0 * (np.cumsum(in_bin) - 0.5 * in_bin) / in_bin.sum() - 1.0)
 
 
-def _place_knots(rows_at: FloatArray) -> FloatArray:
+def _choose_knots(rows_at: FloatArray) -> FloatArray:
     """Return ages, from the oldest on, with equal numbers of rows between them."""
     fine = np.flatnonzero(rows_at)[::-1]
     before = np.cumsum(rows_at[fine])

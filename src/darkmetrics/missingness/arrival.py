@@ -203,19 +203,19 @@ class Arrival(Result):
 
     def headline(self) -> str:
         """How many positives are still to come, and by when, in a sentence."""
-        found = self.positives.missing
+        estimate = self.positives.missing
         rows = "the missing row" if self.missing == 1 else f"the {self.missing:,} missing rows"
         day = self.date_of(0.0)
         since = "Of" if day is None else f"As of {day.isoformat()}, of"
-        some = f"{found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f})"
-        text = f"{since} {rows} about {some} are positives not confirmed yet"
+        number = f"{estimate.mean:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+        text = f"{since} {rows} about {number} are positives not confirmed yet"
         if not self.positives.to_come.mean >= 0.5:
             return f"{text}; hardly any will be before the age of {self._time(self.oldest)}."
         when = self.date_of(self.positives.wait.mean)
         wait = self._time(self.positives.wait.mean)
         by = f"by {when.isoformat()}" if when is not None else f"within {'' if self.days else 'a time of '}{wait}"
-        some = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
-        return f"{text}; {by} {some}."
+        number = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
+        return f"{text}; {by} {number}."
 
     def _words(self) -> list[str]:
         """What is known about when labels come, sentence by sentence."""

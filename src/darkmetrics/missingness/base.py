@@ -89,17 +89,21 @@ def percent_text(estimate: Estimate) -> str:
     return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
-def missing_prevalence(data: EvaluationSet, posterior: Posterior) -> Estimate:
-    """Return the prevalence of the missing rows, with its 90% interval.
+def estimate_count(probability: FloatArray, rows: FloatArray, weight: FloatArray) -> Estimate:
+    """Return the number of rows with an outcome that has these probabilities (n_draws x n_columns), with its interval.
 
-    Each draw contributes a Gaussian with the mean and variance of the prevalence given its probabilities.
+    Each draw contributes a Gaussian with the mean and variance of the number given its probabilities.
     """
-    count = missing_rows(data, posterior)
-    rows = count.sum()
-    mean = posterior.probability @ count / rows
-    sd = np.sqrt((posterior.probability * (1.0 - posterior.probability)) @ count) / rows
-    low, high = (normal_mixture_quantile(q, posterior.weight, mean, sd) for q in (0.05, 0.95))
-    return Estimate(float(posterior.weight @ mean), max(0.0, low), min(1.0, high))
+    mean, sd = probability @ rows, np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) @ rows)
+    low, high = (normal_mixture_quantile(q, weight, mean, sd) for q in (0.05, 0.95))
+    return Estimate(float(weight @ mean), max(0.0, low), min(float(rows.sum()), high))
+
+
+def missing_prevalence(data: EvaluationSet, posterior: Posterior) -> Estimate:
+    """Return the prevalence of the missing rows, with its 90% interval."""
+    rows = missing_rows(data, posterior)
+    count = estimate_count(posterior.probability, rows, posterior.weight)
+    return Estimate(*(value / float(rows.sum()) for value in count))
 
 
 def of_weight(data: EvaluationSet) -> str:

@@ -192,34 +192,34 @@ def infer_effects(
 
 def compute_correlation(z: FloatArray, rows: FloatArray, rho: float) -> float:
     """Return the correlation of the labels of two rows of a group with equal probabilities, over all rows."""
-    p, both = ndtr(z), _compute_probability(z, rho) ** 2 @ _MASS
-    return float(rows @ (both - p**2) / max(float(rows @ (p * (1.0 - p))), 1e-300))
+    p, both_positive = ndtr(z), _compute_probability(z, rho) ** 2 @ _MASS
+    return float(rows @ (both_positive - p**2) / max(float(rows @ (p * (1.0 - p))), 1e-300))
 
 
 def _fit_clusters(data: EvaluationSet, group: IntArray) -> Clusters:
     cells = data.cells
     positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
-    seen = np.flatnonzero(positives + negatives)
-    z, curve = np.zeros(seen.size), np.full(data.missing_cells.size, np.nan)
-    if seen.size:
+    labeled = np.flatnonzero(positives + negatives)
+    z, curve = np.zeros(labeled.size), np.full(data.missing_cells.size, np.nan)
+    if labeled.size:
         is_probability = cells.score[0] >= 0.0 and cells.score[-1] <= 1.0
         fitted = (Beta() if is_probability else Platt()).fit_counts(cells.score, positives, negatives)
         all_z = compute_z(fitted.predict(cells.score))
-        z, has_label = all_z[seen], np.isin(group[data.missing_cells], group[seen])
+        z, has_label = all_z[labeled], np.isin(group[data.missing_cells], group[labeled])
         curve = np.where(has_label, all_z[data.missing_cells], np.nan)
-    labels = z, positives[seen], negatives[seen], group[seen], int(group.max()) + 1
+    labels = z, positives[labeled], negatives[labeled], group[labeled], int(group.max()) + 1
     effects, log_likelihoods = zip(*(infer_effects(*labels, float(rho)) for rho in _RHO), strict=True)
     weight = np.gradient(_RHO) * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
-    kept = np.flatnonzero(weight >= _MIN_WEIGHT * weight.max())
-    weight = weight[kept] / weight[kept].sum()
-    correlations = [compute_correlation(z, (positives + negatives)[seen], float(rho)) for rho in _RHO[kept]]
+    likely = np.flatnonzero(weight >= _MIN_WEIGHT * weight.max())
+    weight = weight[likely] / weight[likely].sum()
+    correlations = [compute_correlation(z, (positives + negatives)[labeled], float(rho)) for rho in _RHO[likely]]
     return Clusters(
-        rho=_RHO[kept],
+        rho=_RHO[likely],
         weight=weight,
-        effect=np.stack([effects[r] for r in kept]),
+        effect=np.stack([effects[r] for r in likely]),
         group=group[data.missing_cells],
         curve=curve,
-        correlation=float(weight @ (correlations if seen.size else _RHO[kept])),
+        correlation=float(weight @ (correlations if labeled.size else _RHO[likely])),
     )
 
 

@@ -134,7 +134,7 @@ def fit_groups(model: Delayed, sets: Sequence[EvaluationSet]) -> list[Mechanism]
     evidence = np.zeros(_SPREADS.size)
     for data in sets:
         group = _Group.of(fitted, data)
-        odds, moved = (np.repeat(part.mean(axis=0)[None], _SPREADS.size, axis=0) for part in group[:2])
+        odds, moved = (np.repeat(values.mean(axis=0)[None], _SPREADS.size, axis=0) for values in group[:2])
         evidence += level_posterior(odds, moved, *group.counts, _SPREADS, fitted.data.credit).log_evidence
     weight = _SPREADS * np.exp(evidence - evidence.max() - 0.5 * (_SPREADS / _SCALE) ** 2)
     size = len(fitted.draws.curve)

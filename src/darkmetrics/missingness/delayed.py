@@ -198,13 +198,16 @@ def _sum_weights(fits: list[FittedSetting], weight: FloatArray, reviewed: str) -
 def _weigh(fits: list[FittedSetting]) -> FloatArray:
     """Return the posterior probabilities of settings; where data cannot tell who is reviewed, each keeps a minimum."""
     weight = np.asarray(softmax([fit.log_evidence for fit in fits]))
-    share = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
-    least = min(share, key=lambda name: share[name])
-    if len(share) == 1 or not 1.0 / _CLEAR_RATIO < share[least] < _MIN_WEIGHT:
+    fraction = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
+    less_likely = min(fraction, key=lambda name: fraction[name])
+    if len(fraction) == 1 or not 1.0 / _CLEAR_RATIO < fraction[less_likely] < _MIN_WEIGHT:
         return weight
-    kept = {name: _MIN_WEIGHT if name == least else 1.0 - _MIN_WEIGHT for name in share}
+    bounded = {name: _MIN_WEIGHT if name == less_likely else 1.0 - _MIN_WEIGHT for name in fraction}
     return np.array(
-        [w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)]
+        [
+            w * bounded[fit.setting.reviewed] / fraction[fit.setting.reviewed]
+            for fit, w in zip(fits, weight, strict=True)
+        ]
     )
 
 

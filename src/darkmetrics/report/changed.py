@@ -13,9 +13,9 @@ from darkmetrics.report import sentences
 from darkmetrics.report.differences import (
     About,
     Difference,
+    difference_entry,
     differences_hover,
     differences_section,
-    law_entry,
 )
 from darkmetrics.report.numbers import interval_shown, percent, shown
 from darkmetrics.report.render import ReportPage, render_html, write_or_show
@@ -102,7 +102,7 @@ def _threshold(evaluation: Evaluation) -> str:
 def _difference(change: EvaluationChange, metric: str) -> Difference:
     distribution, both = change[metric], (change.after, change.before)
     after, before = (one.labeled_only[metric] for one in both)
-    entry = law_entry(distribution, change.confidence_level, change.scope, after - before)
+    entry = difference_entry(distribution, change.confidence_level, change.scope, after - before)
     chances = {
         "probability_decreased": finite(change.probability_decreased(metric)),
         "probability_increased": finite(change.probability_increased(metric)),

@@ -86,7 +86,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     low, high, mean = entry["low"], entry["high"], entry["mean"]
     bounds = [entry["lowest_possible"], entry["highest_possible"]]
     target = entry["target"]["value"] if entry["target"] else None
-    across = law_scale(entry)
+    across = distribution_scale(entry)
     places, heights = across(x), BOTTOM - (BOTTOM - TOP) * y / float(y.max())
     floor = np.full(x.size, float(BOTTOM))
     bars = entry["shape"]["kind"] == "bars"
@@ -110,7 +110,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def law_scale(entry: dict[str, Any]) -> Scale:
+def distribution_scale(entry: dict[str, Any]) -> Scale:
     """The axis under the law of one metric."""
     x = entry["shape"]["x"]
     target = entry["target"]["value"] if entry["target"] else None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.report.charts import distribution_chart
 from darkmetrics.report.density import shape
-from darkmetrics.report.evaluations import law_hover
+from darkmetrics.report.evaluations import distribution_hover
 from darkmetrics.report.reproduce import as_argument, date_of, source_facts
 from darkmetrics.report.sections import Section, charts_block, figure
 from darkmetrics.report.summarize import MOST_CURVES
@@ -51,7 +51,7 @@ class About(NamedTuple):
         return cls(title, source_facts(source), day, audit, code + ("" if date is None else f", date={day!r}"))
 
 
-def law_entry(distribution: MetricDistribution, level: float, scope: str, labeled_only: float) -> dict[str, Any]:
+def difference_entry(distribution: MetricDistribution, level: float, scope: str, labeled_only: float) -> dict[str, Any]:
     """Return the numbers and the shape of a difference; zero is marked like a target."""
     entry = distribution.to_dict(level)
     if scope == "population":  # what missing labels can do at worst says nothing of other rows
@@ -78,4 +78,4 @@ def differences_section(differences: Sequence[Difference], heading: str, zero: s
 
 def differences_hover(differences: Sequence[Difference]) -> dict[str, Any]:
     """Return what a pointer reads in the pictures of differences."""
-    return law_hover(difference.entry for difference in differences[:MOST_CURVES])
+    return distribution_hover(difference.entry for difference in differences[:MOST_CURVES])

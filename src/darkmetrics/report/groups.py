@@ -160,8 +160,8 @@ def _compared_section(result: GroupedEvaluation, time: str | None, metrics: Sequ
     texts = _compared(result, time, metrics)
     if not texts:
         return None
-    whose = "the populations that the rows came from" if result.total.scope == "population" else "these rows"
-    note = f"Differences are those of {whose}; part of them is the mix of rows."
+    target_rows = "the populations that the rows came from" if result.total.scope == "population" else "these rows"
+    note = f"Differences are those of {target_rows}; part of them is the mix of rows."
     return Section("compared", "What differs", [list_block(texts), text_block(note, is_soft=True)])
 
 

@@ -16,9 +16,9 @@ from darkmetrics.report.differences import (
     SCOPES,
     About,
     Difference,
+    difference_entry,
     differences_hover,
     differences_section,
-    law_entry,
 )
 from darkmetrics.report.numbers import interval_shown, shown
 from darkmetrics.report.render import ReportPage, render_html, write_or_show
@@ -26,7 +26,7 @@ from darkmetrics.report.reproduce import code_of_call, columns_hash, reproductio
 from darkmetrics.report.sections import Block, Report, Section, csv_link, list_block, table_block
 from darkmetrics.tables import chance_text, finite, level_text
 
-# Models whose ranks fit next to each other.
+# Maximum number of models in a table of ranks.
 _RANKS = 10
 # From this probability on a difference is called one in the answer.
 _CLEAR = 0.9
@@ -89,7 +89,7 @@ def comparison_report(comparison: Comparison, **settings: Unpack[PageSettings]) 
 
 
 def _answer(comparison: Comparison, directed: Sequence[str]) -> str:
-    """Return the first sentence: which model is better in which metrics, with the probability of each."""
+    """Return the first sentence: the metrics in which each model is better, with probabilities."""
     if len(comparison.models) > 2:
         best = [f"{_leader(comparison, metric)[0]} in {called(metric)}" for metric in directed]
         return f"Most likely best: {', '.join(best)}." if best else "No metric says which model is better."
@@ -151,7 +151,7 @@ def _difference(comparison: Comparison, metric: str, model: str) -> Difference:
     first = comparison.models[0]
     distribution = comparison.difference(metric, model, first)
     only = comparison[model].labeled_only[metric] - comparison[first].labeled_only[metric]
-    entry = law_entry(distribution, comparison.confidence_level, comparison.scope, only)
+    entry = difference_entry(distribution, comparison.confidence_level, comparison.scope, only)
     directed = comparison.metrics[metric].better != "neither"
     better = finite(comparison.probability_better(metric, model, first)) if directed else None
     caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
