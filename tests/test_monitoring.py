@@ -470,7 +470,7 @@ class Picky(dm.missing.Fixed):
 
     def posterior(self, data):
         if data.n_rows < 900 and data.cells.score.max() > 0.9999:
-            raise dm.InputError("missingness: these rows are not to my liking.")
+            raise dm.InputError("missingness", "these rows are not to my liking")
         return super().posterior(data)
 
 

@@ -168,7 +168,7 @@ def corrections_table(results: Results, config: Config) -> Iterator[str]:
 
 def codings_table(results: Results, config: Config) -> Iterator[str]:
     """The codings of the classes that match most cells of MAE, and the one without a swap."""
-    yield from _header("rank", "sets with swapped classes", "cells of MAE that overlap")
+    yield from _header("rank", f"swapped sets, of {len(results.codings)} choices", "cells of MAE that overlap")
     for rank, row in enumerate(results.codings, 1):
         if rank <= 5 or not row["swapped"] or row["swapped"] in ("german_credit", "adult german_credit"):
             swapped = row["swapped"].replace(" ", ", ") or "none"
@@ -195,6 +195,8 @@ def center_table(results: Results, config: Config) -> Iterator[str]:
         value, low, high = (float(row[name]) for name in ("difference", "ci90_low", "ci90_high"))
         errors = [f"{float(row[name]):.4f}" for name in ("ours", "pemi_gauss")]
         yield _row(row["folds"], row["metric"], row["repeats"], *errors, f"{value:+.4f} ({low:+.4f} to {high:+.4f})")
+    if not all(int(row["folds"]) for row in results.run if row["run"] in ("stratified", "unstratified")):
+        yield from ("", "This table is of an earlier run of the study: its folds were not computed again for this one.")
 
 
 def all_tables(results: Results, config: Config) -> Iterator[str]:

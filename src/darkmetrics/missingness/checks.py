@@ -24,7 +24,7 @@ from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.posterior.logistic import find_logistic_mode
-from darkmetrics.wording import named
+from darkmetrics.wording import code, named
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -290,7 +290,7 @@ def warn_if_misfit(fit_data: FitData, mechanism: str) -> None:
         f"{named('y_true')}: the calibration curve does not fit the labeled rows ({mechanism}), so the estimates may "
         f"be biased. Of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are "
         f"positive, and the curve predicts {off.predicted:.1%}. Try another calibrator, such as "
-        "missing.ByScore('isotonic'). See .diagnosis.",
+        f"missing.ByScore('isotonic'). {code('See .diagnosis.', 'diagnosis')}",
         CalibrationWarning,
     )
 

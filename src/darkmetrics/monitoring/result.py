@@ -170,7 +170,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         raise MissingGroupError(
             f"{key!r} is not among the {counted(len(self.groups), 'group')}",
             "",
-            f"Give the value of {names}, such as {example}.",
+            f"Pass the value of {names}, such as {example}.",
         )
 
     def label(self, key: GroupLike) -> str:

@@ -16,7 +16,7 @@ from darkmetrics.report.charts import (
     rate_chart,
     unit_scale,
 )
-from darkmetrics.report.exports import links
+from darkmetrics.report.exports import band_records
 from darkmetrics.report.numbers import NOTHING, interval_shown, percent, shown
 from darkmetrics.report.sections import (
     Block,
@@ -24,6 +24,7 @@ from darkmetrics.report.sections import (
     Report,
     Section,
     charts_block,
+    csv_link,
     figure,
     heading_block,
     list_block,
@@ -52,13 +53,12 @@ def evaluation_report(summary: Mapping[str, Any]) -> Report:
     threshold, fraction = _threshold_slider(summary), _fraction_slider(summary)
     sliders = {"threshold": threshold, "share": fraction}
     rates = _rate_figures(summary)
-    csv = links(summary)
     sections = [
-        _metrics_section(summary, csv["metrics"]),
-        _confusion_section(summary, csv.get("confusion")),
+        _metrics_section(summary),
+        _confusion_section(summary),
         _distributions_section(summary),
-        _thresholds_section(summary, threshold, rates, csv),
-        _what_if_section(summary, fraction, csv),
+        _thresholds_section(summary, threshold, rates),
+        _what_if_section(summary, fraction),
         _diagnosis_section(summary),
         _arrival_section(summary),
         _assumptions_section(summary),
@@ -117,7 +117,7 @@ def _targets(summary: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _metrics_section(summary: Mapping[str, Any], address: str) -> Section:
+def _metrics_section(summary: Mapping[str, Any]) -> Section:
     """Return the table of all metrics."""
     on_rows, level = summary["scope"] == "rows", level_text(summary["confidence_level"])
     header = ["metric", "estimate", f"{level} interval", "labeled only", *(["bounds"] if on_rows else [])]
@@ -136,14 +136,24 @@ def _metrics_section(summary: Mapping[str, Any], address: str) -> Section:
         f"Sensitivity: the interval if the odds that missing rows are positive are up to {summary['odds']:g} times "
         "higher or lower than assumed, with one factor for rows predicted positive and one for rows predicted negative."
     )
-    csv = {"name": "metrics", "address": address}
+    csv = csv_link("metrics", [_metric_record(name, entry) for name, entry in summary["metrics"].items()])
     return Section("words", "All metrics", [table_block("headline-table", header, rows, note=note, csv=csv)])
 
 
-def _confusion_section(summary: Mapping[str, Any], address: str | None) -> Section | None:
+def _metric_record(name: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a metric as a flat record."""
+    columns = ("mean", "low", "high", "labeled_only", "lowest_possible", "highest_possible", "std", "method")
+    target = entry["target"] or {}
+    record = {"metric": name, **{column: entry[column] for column in columns}}
+    record |= {f"sensitivity_{end}": entry["sensitivity"][end] for end in ("low", "high")}
+    goal = {"target": "value", "target_probability": "probability", "verdict": "verdict"}
+    return record | {column: target.get(key) for column, key in goal.items()}
+
+
+def _confusion_section(summary: Mapping[str, Any]) -> Section | None:
     """Return the confusion matrix, if there is one."""
     counts = summary.get("confusion")
-    if not counts or address is None:
+    if not counts:
         return None
     is_known = not summary["counts"]["missing"]
 
@@ -156,7 +166,7 @@ def _confusion_section(summary: Mapping[str, Any], address: str | None) -> Secti
     rows: list[list[Cell]] = [[name, cell(left), cell(right)] for name, left, right in lines]
     unit, level = "weight" if counts["weighted"] else "number", level_text(summary["confidence_level"])
     note = f"Expected {unit} of rows, its {level} interval, and the rows that have their label already."
-    csv = {"name": "confusion", "address": address}
+    csv = csv_link("confusion", [{"count": name, **counts[name]} for name in ("tp", "fp", "fn", "tn")])
     note = "Every label is known." if is_known else note
     table = table_block("confusion-table", ["rows", "positive", "negative"], rows, note=note, csv=csv, look="matrix")
     return Section("confusion", "Confusion matrix", [*_scope_note(summary), table])
@@ -195,7 +205,7 @@ def _distributions_section(summary: Mapping[str, Any]) -> Section:
 
 
 def _thresholds_section(
-    summary: Mapping[str, Any], slider: Mapping[str, Any] | None, rates: list[dict[str, Any]], csv: Mapping[str, str]
+    summary: Mapping[str, Any], slider: Mapping[str, Any] | None, rates: list[dict[str, Any]]
 ) -> Section:
     blocks, level = _scope_note(summary), level_text(summary["confidence_level"])
     if slider is None:
@@ -210,7 +220,9 @@ def _thresholds_section(
             ("cursor", "the slider"),
         ]
         columns = ["estimate", f"{level} interval", "labeled only"]
-        blocks.append(_slider_block("threshold", "Threshold", "threshold", slider, columns, signs, csv["threshold"]))
+        curves = summary["curves"]
+        csv = csv_link("threshold", band_records("threshold", curves["thresholds"], curves["metrics"]))
+        blocks.append(_slider_block("threshold", "Threshold", "threshold", slider, columns, signs, csv))
         if slider["fixed"]:
             more = " and more" if len(slider["fixed"]) > 30 else ""
             names = ", ".join(called(name) for name in slider["fixed"][:30])
@@ -221,12 +233,15 @@ def _thresholds_section(
         note = f"One point for each threshold: the means of both rates, with the {level} interval of the upper one. "
         note += f"The dot is the threshold evaluated. Found by the method “{rates[0]['method']}”."
         for rate in rates:
-            rate["csv"] = {"name": rate["title"].lower().replace(" ", "-"), "address": csv[rate["key"]]}
+            curve = summary["curves"][rate["key"]]
+            series = {name: values for name, values in curve.items() if isinstance(values, list)}
+            records = [dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)]
+            rate["csv"] = csv_link(rate["title"].lower().replace(" ", "-"), records)
         blocks += [heading_block("ROC and precision-recall"), text_block(note), charts_block("rates-charts", rates)]
     return Section("thresholds", "At other thresholds", blocks)
 
 
-def _what_if_section(summary: Mapping[str, Any], slider: Mapping[str, Any] | None, csv: Mapping[str, str]) -> Section:
+def _what_if_section(summary: Mapping[str, Any], slider: Mapping[str, Any] | None) -> Section:
     shifted, blocks = summary["what_if"], _scope_note(summary)
     if slider is None:
         blocks.append(text_block(shifted["absent"]))
@@ -237,8 +252,9 @@ def _what_if_section(summary: Mapping[str, Any], slider: Mapping[str, Any] | Non
         blocks.append(text_block(f"{intro}(90%: {ends}). If another fraction is, all metrics move:"))
         level = level_text(summary["confidence_level"])
         columns = ["estimate", f"{level} interval", *(["probability of the target"] if slider["has_target"] else [])]
+        csv = csv_link("share", band_records("share", shifted["shares"], shifted["metrics"]))
         label, along = "Positive among the missing rows", "fraction of the missing rows that is positive"
-        blocks.append(_slider_block("share", label, along, slider, columns, [], csv["share"]))
+        blocks.append(_slider_block("share", label, along, slider, columns, [], csv))
         if shifted["tipping_points"]:
             sentences = [f"{point['sentence']}." for point in shifted["tipping_points"]]
             blocks += [heading_block("Tipping points"), list_block(sentences, "tipping-points")]
@@ -397,7 +413,7 @@ def _slider_block(
     grid: Mapping[str, Any],
     columns: Sequence[str],
     signs: Sequence[tuple[str, str]],
-    address: str,
+    csv: Block,
 ) -> Block:
     """Return a slider with its table and its pictures."""
     figures = [
@@ -408,7 +424,7 @@ def _slider_block(
     ]
     charts = charts_block(f"{name}-charts", figures, "", signs)
     about = {"name": name, "label": label, "along": along, "columns": columns, "charts": charts}
-    return {"kind": "slider", "grid": grid, "csv": {"name": name, "address": address}, **about}
+    return {"kind": "slider", "grid": grid, "csv": csv, **about}
 
 
 def _estimate_columns(band: Mapping[str, Any]) -> list[list[str]]:
