@@ -156,7 +156,7 @@ def list_metrics() -> list[str]:
     --------
     >>> import darkmetrics as dm
     >>> dm.list_metrics()[:4]
-    ['accuracy', 'ap', 'auc', 'auc_roc']
+    ['acc', 'accuracy', 'ap', 'auc']
     >>> "ks" in dm.list_metrics()
     True
     """
