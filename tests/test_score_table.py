@@ -56,7 +56,7 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
     y = np.where(rng.random(n) < 0.5, NAN, 1.0 * (rng.random(n) < 0.5))
     data = EvaluationSet(y, score)
     table = score_table(data)
-    assert table.score.size <= 2 * module._BUCKETS
+    assert table.score.size <= 2 * module._BINS
     assert (np.diff(table.score) > 0.0).all()
     # No row is lost, and each missing cell is in the bucket of its neighbours.
     assert [table.positives.sum(), table.negatives.sum(), table.missing.sum()] == [
@@ -77,8 +77,8 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
     for k in range(0, table.score.size, 37):
         inside = x[bucket == k]
         # At most 1/1024 of the range; the edges are found by rounded arithmetic.
-        assert np.ptp(inside) <= np.ptp(x) / module._BUCKETS + 1e-12 * np.abs(x).max()
-    assert (table.labeled + table.missing).max() <= n / module._BUCKETS + 1
+        assert np.ptp(inside) <= np.ptp(x) / module._BINS + 1e-12 * np.abs(x).max()
+    assert (table.labeled + table.missing).max() <= n / module._BINS + 1
 
 
 def test_the_score_of_a_bucket_is_the_mean_of_its_rows():
