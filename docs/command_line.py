@@ -25,7 +25,7 @@ digits from 0 to 9, a dot, an exponent. `1_000`, `0x10` and digits of other scri
 Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values; a line with more
 or fewer values than the header is refused by its number. Parquet files over 64 MB, several of them, and all that
 `monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they may be larger than
-memory; more than a million different scores are then taken together in buckets, and a note says how far that can have
+memory; more than a million different scores are then taken together in bins, and a note says how far that can have
 moved a metric.
 
 **Many files.** FILE may be several files, as a shell lists them for `lake/*.parquet`; a pattern in quotes, such as
@@ -193,7 +193,7 @@ CSV: dict[str, dict[str, str]] = {
         "highest_possible": "largest value over all missing labels",
         "undefined": _UNDEFINED,
         "method": "how its law was found",
-        "binning_error": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
+        "binning_error": "how far score bins can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
         "probability_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",

@@ -330,9 +330,9 @@ def test_reports_have_a_section_about_it():
     )
     summary = dm.report.summarize(result)
     page, text, numbers = (dm.report.render(summary, view) for view in ("html", "markdown", "json"))
-    assert '<h2 id="arrival">When do labels come?</h2>' in page
+    assert '<h2 id="arrival">When do labels arrive?</h2>' in page
     assert arrival(result).headline() in page
-    assert "## When do labels come?" in text
+    assert "## When do labels arrive?" in text
     assert "| age in days |" in text
     assert json.loads(numbers)["arrival"]["words"] == arrival(result)._words()
 

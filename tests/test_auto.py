@@ -28,7 +28,7 @@ NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
 EVERY = [
     record.name if isinstance(record, dm.metrics.Metric) else record.example.name
-    for record in map(dm.metrics.registered, dm.list_metrics())
+    for record in map(dm.metrics.registered, dm.metrics.registered_names())
 ]
 
 

@@ -2,11 +2,13 @@
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn import metrics as sk
+from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
 from darkmetrics._kernels.hypothesis_tests import floors, w1_to_uniform
@@ -324,3 +326,69 @@ def test_results_read_as_words_and_as_numbers(by_label):
     once = dm.backtest(y, score, metrics="f1", n_repeats=1, rng=0, missingness=dm.missing.Fixed(0.5))
     assert "labels hidden once: MCAR(fraction=0.3)" in str(once)
     assert repr(once) == "<Backtest of 1 setup on 40 rows, 1 repeat>"
+
+
+# Rows of a table ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def table():
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(6)
+    score, x = rng.random(400), rng.normal(size=400)
+    y = np.where(np.arange(400) % 7 == 0, np.nan, rng.random(400) < score)
+    region = np.array(["a", "b"])[rng.integers(0, 2, 400)]
+    columns = {"y": y, "p": score, "region": region, "q": np.clip(score, 0.05, 0.95), "x": x}
+    return pl.DataFrame(columns).with_columns(pl.col("y").fill_nan(None))
+
+
+MECHANISMS = {
+    "none": (lambda t: None, lambda: None),
+    "fixed": (lambda t: dm.missing.Fixed(t["q"].to_numpy()), lambda: dm.missing.Fixed("q")),
+    "strata": (lambda t: dm.missing.ByScore(strata=t["region"].to_list()), lambda: dm.missing.ByScore(strata="region")),
+    "covariates": (
+        lambda t: [dm.missing.Covariates(LogisticRegression(), t.select("x", "p").to_numpy()), "by_score"],
+        lambda: [dm.missing.Covariates(LogisticRegression(), ["x", "p"]), "by_score"],
+    ),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("engine", ["polars", "lazy", "pandas", "arrow", "csv"])
+def test_a_backtest_of_a_table_is_that_of_arrays(mechanism, engine, table, tmp_path):
+    of_arrays, of_table = MECHANISMS[mechanism]
+    labeled = table.drop_nulls("y")
+    path = tmp_path / "rows.csv"
+    table.write_csv(path)
+    data = {"lazy": table.lazy, "pandas": table.to_pandas, "arrow": table.to_arrow, "csv": lambda: str(path)}
+    settings: dict[str, Any] = {"metrics": "recall", "n_repeats": 2, "rng": 1}
+    expected = dm.backtest(labeled["y"], labeled["p"], missingness=of_arrays(labeled), **settings)
+    result = dm.backtest("y", "p", data=data.get(engine, lambda: table)(), missingness=of_table(), **settings)
+    assert str(result) == str(expected)
+
+
+def test_history_of_a_table_is_that_of_arrays():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(8)
+    score = rng.random(500)
+    scored = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 200, 500), unit="D")
+    came = scored + pd.to_timedelta(rng.integers(1, 30, 500), unit="D")
+    rows = pd.DataFrame({"y": (rng.random(500) < score) * 1, "p": score, "scored": scored, "came": came})
+    settings: dict[str, Any] = {"as_of": "2026-06-01", "metrics": "recall", "rng": 0}
+    columns = dm.backtest("y", "p", data=rows, scored_at="scored", labeled_at="came", **settings)
+    arrays = dm.backtest(rows["y"], rows["p"], scored_at=rows["scored"], labeled_at=rows["came"], **settings)
+    assert str(columns) == str(arrays)
+
+
+@pytest.mark.parametrize(
+    ("rows", "arguments", "answer"),
+    [
+        (("y", "p"), {"data": None}, "data: missing. y_true='y' names a column. Pass the table, too."),
+        (("y", [0.5]), {}, "y_score: an array next to a table. With data= it is the name of a column."),
+        (("y", "score"), {}, "y_score: data has no column 'score'."),
+        (("y", "p"), {"missingness": dm.missing.Fixed("z")}, "probability: data has no column 'z'."),
+    ],
+)
+def test_columns_that_a_backtest_does_not_find_are_refused(rows, arguments, answer, table):
+    with pytest.raises(dm.InputError, match=re.escape(answer)):
+        dm.backtest(*rows, **{"data": table, **arguments})

@@ -260,12 +260,12 @@ def probabilities_of_buckets(word, kind, monkeypatch):
     y, s = rows(7, 6000)
     score = s if kind == "probabilities" else 10.0 * logit(s)
     data = EvaluationSet(y, score)
-    bucketed = ByScore(word).posterior(data)
-    assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
-    monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
+    binned = ByScore(word).posterior(data)
+    assert binned.probability.shape[1] <= 2048 < data.cells.score.size
+    monkeypatch.setattr(score_table_module, "_BINS", 10**9)
     exact = ByScore(word).posterior(data)
     assert exact.probability.shape[1] == data.missing_cells.size
-    return [posterior.on_all_cells.probability.mean(axis=0) for posterior in (bucketed, exact)]
+    return [posterior.on_all_cells.probability.mean(axis=0) for posterior in (binned, exact)]
 
 
 @pytest.mark.parametrize("word", ["beta", "platt"])

@@ -127,7 +127,7 @@ def test_population_variance_is_that_of_whole_groups():
     for name, metric in result.metrics.items():
         expected = metric.of_counts(cells, (rows[:, None, :] * drawn[None]).astype(float)).var()
         # 3,000 draws know a variance to 3%, and first order is off by a part in the number of groups.
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.12), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.12), name
         plain = dm.evaluate(fate, score, metrics=name).population[name]
         assert result.population[name].std() == pytest.approx(2.0 * plain.std(), rel=0.1)
 

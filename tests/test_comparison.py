@@ -18,6 +18,7 @@ from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.rows import shared_rows
 from darkmetrics.distributions import Discrete
 from darkmetrics.frames import collecting, counting
+from darkmetrics.tables import chance_text
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]
 OTHERS = ["roc_auc", "gini", "brier", "average_precision", "precision_at_k(5)"]
@@ -581,7 +582,9 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     y_true, scores, p, _ = problem(13)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], missingness=dm.missing.Fixed(p))
     text = str(found)
-    assert "b is better than a in accuracy with probability" in text
+    better, worse = (found.probability_better("accuracy", *pair) for pair in (("b", "a"), ("a", "b")))
+    side, probability = ("better", better) if better >= worse else ("worse", worse)
+    assert f"b is {side} than a in accuracy with probability {chance_text(probability)}" in text
     assert "A tie is not better" in text
     assert "<table>" in found._repr_html_()
     numbers = found.to_dict()
@@ -600,7 +603,7 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     [
         ({"scores": {"a": [0.1, 0.9]}}, "scores", "one model, 'a'"),
         ({"scores": {}}, "scores", "no model"),
-        ({"scores": [[0.1, 0.9], [0.2, 0.8]]}, "scores", "expected a mapping"),
+        ({"scores": np.array([[0.1, 0.9], [0.2, 0.8]])}, "scores", "expected a mapping"),
         ({"scores": {"a": [0.1, 0.9, 0.5], "b": [0.2, 0.8]}}, "scores['a']", "3 values, but y_true has 2"),
         ({"scores": {"a": [0.1, np.nan], "b": [0.2, 0.8]}}, "scores['a']", "NaN"),
         ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
@@ -1003,7 +1006,7 @@ def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Fixed(0.5), metrics="recall")
     with pytest.raises(
         dm.InputError,
-        match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$",
+        match=r"^y_true: an evaluation\. .* write dm\.compare_evaluations\(after, before\), or after - before\.$",
     ):
         dm.compare(one, one)
 

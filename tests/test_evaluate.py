@@ -25,7 +25,7 @@ P = [0.7, 0.2]
 FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 EVERY = [
     record.name if isinstance(record, dm.metrics.Metric) else record.example.name
-    for record in map(dm.metrics.registered, dm.list_metrics())
+    for record in map(dm.metrics.registered, dm.metrics.registered_names())
 ]
 
 
@@ -445,7 +445,7 @@ def test_a_meaningless_rng_is_refused(rng):
         ("roc-aus", "metrics: unknown metric 'roc-aus'. Did you mean 'roc_auc'? list_metrics() shows all "),
         ("Recal", "metrics: unknown metric 'Recal'. Did you mean 'recall'?"),
         (["recall", "f2"], "metrics: unknown metric 'f2'."),
-        ("", "metrics: unknown metric ''. Choose from 'accuracy', "),
+        ("", "metrics: unknown metric ''. Choose from 'acc', 'accuracy', "),
         ([], "metrics: none given. Name at least one; list_metrics() shows all."),
         ({}, "metrics: none given."),
         (["recall", "f1", "recall"], "metrics: 'recall' is asked for twice."),
@@ -591,3 +591,15 @@ def test_a_metric_of_probabilities_refuses_other_scores(metric):
 def test_a_callable_that_returns_no_number_is_refused(returned):
     text = message(Y, SCORE, missingness=dm.missing.Fixed(P), metrics={"odd": lambda y, s: returned})
     assert text == f"metrics: 'odd' returned {returned!r}; a metric returns one number."
+
+
+def test_an_interval_has_the_confidence_level_of_its_evaluation():
+    settings: dict[str, Any] = {"missingness": dm.missing.Fixed(P), "metrics": ["recall", "roc_auc"]}
+    result, usual = dm.evaluate(Y, SCORE, confidence_level=0.5, **settings), dm.evaluate(Y, SCORE, **settings)
+    for name in result:
+        assert result[name].interval() == usual[name].interval(0.5) == result.intervals[name]
+        assert result[name].interval(0.9) == usual[name].interval()
+        assert result[name].to_dict()["confidence_level"] == 0.5
+        assert result.population[name].interval() == usual.population[name].interval(0.5)
+    assert "50% interval" in repr(result["recall"])
+    assert "50% interval" in result["recall"]._repr_html_()

@@ -123,9 +123,9 @@ def test_periods_are_steps_and_segments_come_before_the_name(logged, rows):
 
 
 def test_another_kind_of_result_is_refused():
-    with pytest.raises(dm.InputError, match="result: expected what evaluate\\(\\) returns, got dict"):
+    with pytest.raises(dm.InputError, match="result: expected what evaluate returns, got dict"):
         log_evaluation({})  # type: ignore[arg-type]
-    with pytest.raises(dm.InputError, match="result: expected what evaluate_by\\(\\) returns, got dict"):
+    with pytest.raises(dm.InputError, match="result: expected what evaluate_by returns, got dict"):
         log_groups({})  # type: ignore[arg-type]
 
 

@@ -148,11 +148,11 @@ def test_buckets_change_little(model, monkeypatch):
     y_true = np.where(missing, NAN, y)
     data = EvaluationSet(y_true[:5000], s[:5000])
     made = ByLabel() if model == "by_label" else ByScoreAndLabel(dm.missing.Reference(y[5000:], s[5000:]))
-    bucketed = made.posterior(data)
-    assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
+    binned = made.posterior(data)
+    assert binned.probability.shape[1] <= 2048 < data.cells.score.size
     monkeypatch.setattr(score_table_module, "_BINS", 10**9)
     exact = made.posterior(data)
-    first, second = (posterior.on_all_cells.probability for posterior in (bucketed, exact))
+    first, second = (posterior.on_all_cells.probability for posterior in (binned, exact))
     # Half a bucket, 1/1024 of a range of log odds of 18, moves a probability by 2e-3; the choice of the nodes may move
     # each curve by more, their mean by a little. Rows next to an eighth's edge may change sides: fewer than 1 in 100.
     assert np.quantile(np.abs(first.mean(axis=0) - second.mean(axis=0)), 0.99) < 0.01

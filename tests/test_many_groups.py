@@ -57,16 +57,6 @@ def test_evaluate_by_equals_evaluate_of_each_group(missingness, n_groups, n_rows
     assert n_compared >= 3
 
 
-def test_evaluate_by_does_not_depend_on_n_jobs():
-    table = simulate_groups(12, 10)
-    serial, parallel = (
-        dm.evaluate_by("label", "score", data=table, by="group", metrics=METRICS, n_jobs=n_jobs) for n_jobs in (1, 2)
-    )
-    for key in serial.groups:
-        np.testing.assert_array_equal(list_numbers(serial.groups[key]), list_numbers(parallel.groups[key]))
-    assert [serial.total[name].mean() for name in METRICS] == [parallel.total[name].mean() for name in METRICS]
-
-
 @pytest.mark.parametrize("n_rows", [40, 300])
 def test_lattice_errors_equal_the_integral_of_the_characteristic_function(n_rows):
     rng = np.random.default_rng(0)

@@ -24,7 +24,7 @@ from oracle import Problem
 
 REGISTERED = [
     r.example.name if isinstance(r, dm.metrics.Family) else r.name
-    for r in (dm.metrics.registered(name) for name in dm.list_metrics())
+    for r in (dm.metrics.registered(name) for name in dm.metrics.registered_names())
 ]
 NAMES = [*REGISTERED, "roc_auc(ties='full')", "recall_at_k(0.4)", "precision_at_k(3)"]
 COUNTS = [
@@ -391,11 +391,11 @@ def distance(distribution, sampled):
     return float(max(at, np.abs(distribution.cdf(sampled.atoms - 1e-9) - np.append(0.0, level[:-1])).max()))
 
 
-@pytest.mark.parametrize("bucketed", [False, True])
+@pytest.mark.parametrize("binned", [False, True])
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc", "brier"])
-def test_sampled_mixture_is_within_its_dkw_band(name, bucketed):
+def test_sampled_mixture_is_within_its_dkw_band(name, binned):
     data, posterior = large_problem(600)
-    if bucketed:
+    if binned:
         posterior = in_buckets(posterior, np.arange(data.missing_cells.size) // 4)
     distribution = solve(name, data, posterior)[name]
     sampled = solve(name, data, posterior, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]

@@ -127,11 +127,11 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": dm.missing.Fixed(0.5)}
-    exact, bucketed = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
-    assert bucketed.total.data.score_bins == 64
+    exact, binned = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
+    assert binned.total.data.score_bins == 64
     for key in exact:
-        assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
-        assert bucketed.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
+        assert binned.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
+        assert binned.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
 
 
 def test_neither_processes_nor_the_order_of_rows_matter():
@@ -470,7 +470,7 @@ class Picky(dm.missing.Fixed):
 
     def posterior(self, data):
         if data.n_rows < 900 and data.cells.score.max() > 0.9999:
-            raise dm.InputError("missingness: these rows are not to my liking.")
+            raise dm.InputError("missingness", "these rows are not to my liking")
         return super().posterior(data)
 
 
@@ -834,3 +834,40 @@ def test_metrics_made_on_the_fly_need_one_process():
 def test_a_process_that_dies_is_told_of():
     with pytest.raises(dm.InputError, match=r"n_jobs: 2 processes could not be started, or one of them died"):
         run_each(os._exit, [1, 1], 2, progress=False, title="Groups")
+
+
+def test_arrays_are_evaluated_as_the_columns_of_a_table():
+    rng = np.random.default_rng(7)
+    p = rng.random(600)
+    y = np.where(rng.random(600) < 0.3, np.nan, rng.random(600) < p)
+    day = pd.date_range("2026-01-01", periods=600).to_numpy().astype("datetime64[ns]")
+    region = np.array(["a", "b", "c"])[rng.integers(0, 3, 600)]
+    table = pd.DataFrame({"y": y, "p": p, "day": day, "region": region, "w": np.where(p < 0.5, 1.0, 2.0)})
+    of_table = dm.evaluate_by(
+        *("y", "p"), data=table, by="region", time="day", period="quarter", sample_weight="w", metrics="recall"
+    )
+    of_arrays = dm.evaluate_by(
+        *(y, p), by={"region": region}, time=day, period="quarter", sample_weight=table["w"], metrics="recall"
+    )
+    pd.testing.assert_frame_equal(
+        of_arrays.to_frame("pandas").rename(columns={"time": "day"}), of_table.to_frame("pandas")
+    )
+    # Rows are matched by position, whatever index a Series has.
+    turned = table.iloc[::-1]
+    again = dm.evaluate_by(turned["y"], turned["p"], by=turned["region"].to_numpy(), metrics="recall")
+    assert again["a"]["recall"].mean() == pytest.approx(
+        dm.evaluate_by("y", "p", data=table, by="region", metrics="recall")["a"]["recall"].mean()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"by": "region"}, "data: missing. by='region' names a column. Pass an array of groups, or the table as data="),
+        ({"y_true": "y", "by": ["a", "b"]}, "data: missing. y_true='y' names a column, so pass the table as data="),
+        ({"by": ["a", "b", "c"]}, "by: 3 values, but y_score has 2. Both need one per row."),
+    ],
+)
+def test_columns_without_a_table_are_refused(arguments, answer):
+    with pytest.raises(dm.InputError, match=re.escape(answer)):
+        dm.evaluate_by(**{"y_true": [1, 0], "y_score": [0.9, 0.2]} | arguments)

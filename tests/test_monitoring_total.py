@@ -431,10 +431,7 @@ def test_few_columns_stand_for_many(monkeypatch):
         assert few[name].std() == pytest.approx(many[name].std(), rel=0.01)
 
 
-def test_neither_order_nor_processes_change_the_total():
+def test_the_order_of_rows_does_not_change_the_total():
     table = months(2, n=200)
-    totals = [
-        by(rows, metrics="recall", n_jobs=jobs).total.to_dict()
-        for rows, jobs in ((table, 1), (table.sample(frac=1.0, random_state=0), 1), (table, 2))
-    ]
-    assert totals[0] == totals[1] == totals[2]
+    first, second = (by(rows, metrics="recall").total for rows in (table, table.sample(frac=1.0, random_state=0)))
+    assert first.to_dict() == second.to_dict()

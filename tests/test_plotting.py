@@ -503,7 +503,9 @@ def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos()
 def test_without_matplotlib_a_plot_says_what_to_install(few, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(dm.exceptions.MethodError, match=r"plot: needs matplotlib; pip install 'darkmetrics\[plot\]'"):
+    with pytest.raises(
+        dm.exceptions.MethodError, match=r"plot: matplotlib is not installed\. pip install 'darkmetrics\[plot\]'"
+    ):
         few.plot()
 
 
@@ -535,7 +537,7 @@ EXTREMES = {
         Y,
         SCORE,
         missingness=dm.missing.Fixed(P),
-        metrics=[by_name(name) for name in dm.list_metrics()],
+        metrics=[by_name(name) for name in dm.metrics.registered_names()],
         zero_division=np.nan,
     ),
     "long names": lambda: dm.evaluate(

@@ -279,10 +279,10 @@ def test_a_segment_is_chosen_by_its_value(by_both):
     assert ax.get_ylabel() == "recall\nFR"
     with pytest.raises(
         dm.InputError,
-        match=r"there are 3 of country. Say which one to draw, or draw all with plot_segments: 'DE'",
+        match=r"there are 3 of country. Pass the one to draw, or draw all with plot_segments: 'DE'",
     ):
         dm.plotting.plot_over_time(by_both)
-    with pytest.raises(dm.InputError, match=r"segment: there is none 'ES'. Say which one to draw: 'DE', 'FR', 'IT'"):
+    with pytest.raises(dm.InputError, match=r"segment: there is none 'ES'. Pass the one to draw: 'DE', 'FR', 'IT'"):
         dm.plotting.plot_over_time(by_both, segment="ES")
 
 
@@ -291,7 +291,7 @@ def test_rows_without_a_segment_are_drawn_when_asked_for_and_only_then():
     table.loc[table["country"] == "IT", "country"] = None
     result = of_rows(table, "country", time="booked", period="month")
     with pytest.raises(
-        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw, .*: 'DE', 'FR', None"
+        dm.InputError, match=r"segment: there are 3 of country. Pass the one to draw, .*: 'DE', 'FR', None"
     ):
         dm.plotting.plot_over_time(result)
     ax = dm.plotting.plot_over_time(result, segment=None)

@@ -154,7 +154,7 @@ def test_roc_auc_has_delongs_variance(digits):
     score = score.round(digits)
     expected, auc = delong(y, score)
     result = dm.evaluate(y, score, metrics=["roc_auc", "gini"])
-    found = Population(result.data, result.posterior)._variances(result.metrics["roc_auc"], [0])[0]
+    found = Population(result.data, result.posterior)._variance_at(result.metrics["roc_auc"], [0])[0]
     assert found == pytest.approx(expected, rel=1e-9)
     distribution = result.population["roc_auc"]
     # Jeffreys' half a row on either side moves the mean by less than a percent of this law's standard deviation.
@@ -185,7 +185,7 @@ def test_sampling_variance_is_that_of_the_jackknife(weighted):
                 left_out += [metric.of_counts(cells, less[:, None])[0]] * int(some[cell])
         values = np.array(left_out)
         expected = (values.size - 1) / values.size * ((values - values.mean()) ** 2).sum()
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.05), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.05), name
 
 
 def test_top_metrics_vary_as_bootstrap_samples_do():
@@ -198,7 +198,7 @@ def test_top_metrics_vary_as_bootstrap_samples_do():
     for name, metric in result.metrics.items():
         expected = metric.of_counts(cells, drawn.astype(float)).var()
         # 2,000 draws know a variance to 3%; the rate at the cut is known to a tenth.
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.15), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.15), name
 
 
 def test_given_probabilities_stand_for_labels():

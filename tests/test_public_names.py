@@ -2,13 +2,16 @@
 
 import doctest
 import inspect
+import pydoc
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
 
 import darkmetrics as dm
+from darkmetrics.foreign_words import PARAMETERS
 
 MODULES = {module.__name__: module for module in (dm, dm.methods, dm.metrics, dm.missing, dm.calibrators, dm.paper)}
 NAMES = {f"{where}.{name}": getattr(module, name) for where, module in MODULES.items() for name in module.__all__}
@@ -184,3 +187,60 @@ def test_no_module_hides_behind_a_function():
         path.stem for path in Path(dm.__path__[0]).iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
     assert not modules.intersection(functions)
+
+
+# How many parameters functions have, and how help shows them ---------------------------------------------------------
+
+# Keywords of `verify` are those of `evaluate`, for an EvaluationSet.
+ANY_KEYWORD = ("darkmetrics.verify",)
+FUNCTIONS = [name for name, value in DOCUMENTED.items() if inspect.isfunction(value)]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_has_few_parameters(name):
+    limit = 17 if name == "darkmetrics.evaluate" else 20
+    assert len(inspect.signature(DOCUMENTED[name]).parameters) <= limit
+
+
+def test_help_begins_with_a_short_signature():
+    text = pydoc.render_doc(dm.evaluate, renderer=pydoc.plaintext)
+    signature = text[text.index("evaluate(") : text.index("-> 'Evaluation'")]
+    assert len(textwrap.wrap(signature, 80)) <= 12
+
+
+def test_no_parameter_is_another_name_of_one():
+    """Words of other libraries are understood, but are no parameters, and no function takes any keyword."""
+    words = {word: name for name, words in PARAMETERS.items() for word in words}
+    for name in FUNCTIONS:
+        parameters = inspect.signature(DOCUMENTED[name]).parameters
+        kinds = {parameter.kind for parameter in parameters.values()}
+        assert inspect.Parameter.VAR_KEYWORD not in kinds or name in ANY_KEYWORD
+        assert [word for word in parameters if words.get(word) in parameters] == [], name
+
+
+def test_completion_shows_at_most_35_names():
+    shown = [name for name in dir(dm) if not name.startswith("_")]
+    assert len(shown) <= 35
+    assert shown == sorted(dm.__all__)
+
+
+# Names before 0.1.0, which are gone: (`docs` has the history of names in the changelog alone).
+OLD_NAMES = (
+    *("evaluate_frame", "compare_frame", "label_models", "RefutedWarning"),
+    *("FutureWarning", "variance_split", "wider_than", "bucket_effect", "coarsened", "from_frame", "labelled_at"),
+    *("--worse", "--every", "--known ", "LateLabels", "LabelShift", "mechanisms.MCAR"),
+)
+
+
+@pytest.mark.parametrize("folder", ["src", "docs", "README.md"])
+def test_no_old_name_is_left(folder):
+    root = Path(__file__).parents[1] / folder
+    files = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md")]
+    assert files
+    left = [
+        f"{path.relative_to(root.parent)}: {name}"
+        for path in files
+        for name in OLD_NAMES
+        if name in path.read_text(encoding="utf-8")
+    ]
+    assert left == []

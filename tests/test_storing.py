@@ -52,7 +52,7 @@ FEW = ("precision", "roc_auc")
 
 def every_metric() -> dict[str, Any]:
     """The record of each registered metric, and an example of each family."""
-    records = {name: registered(name) for name in dm.list_metrics()}
+    records = {name: registered(name) for name in dm.metrics.registered_names()}
     examples = {f"example of {name}": one.example for name, one in records.items() if isinstance(one, Family)}
     return {**records, **examples}
 
@@ -157,7 +157,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
     "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", clusters=np.arange(60) // 3, rng=0),
-    "buckets": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
+    "bins": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
     **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, Mechanism)},
     "Discrete": lambda: evaluated()["precision"],
     "ProductLaw": lambda: evaluated(n=20_000)["recall"],

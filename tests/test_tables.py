@@ -85,7 +85,7 @@ def test_counted_weights_of_one_are_none():
     assert first.cells.weight is None
 
 
-def test_counted_buckets_keep_their_ends():
+def test_counted_bins_keep_their_ends():
     low, high = np.array([0.1, 0.69, 0.69, 0.2]), np.array([0.1, 0.71, 0.71, 0.2])
     (first, second) = sets_from_counted(counted(low=low, high=high, score_bins=64), threshold=0.5)
     assert first.score_bins == second.score_bins == 64
@@ -184,7 +184,7 @@ def test_a_set_of_a_frame_is_the_set_of_its_columns():
     )
 
 
-def test_a_set_of_buckets_is_the_exact_one_coarsened():
+def test_a_set_of_bins_is_the_exact_one_coarsened():
     y, score = rows(20_000, distinct=20_000)
     found = EvaluationSet(data=frame(y, score), score_bins=256, **NAMES)
     expected = EvaluationSet(y, score).binned(256)

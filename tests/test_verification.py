@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from functools import cache
 
 import numpy as np
@@ -450,3 +451,40 @@ def test_labels_written_otherwise_are_refused_without_contradiction(labels):
         dm.InputError, match=r"^after: labels are .*'no'.*, but 1 was positive .* as they were written then"
     ):
         dm.verify(before, labels, [0.7, 0.4][: len(labels)])
+
+
+# Labels of a table ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize("engine", ["pandas", "polars", "lazy", "arrow", "csv"])
+def test_labels_of_a_table_are_those_of_arrays(engine, timed, tmp_path):
+    pl = pytest.importorskip("polars")
+    rng = np.random.default_rng(4)
+    y_score = rng.random(600).round(3)
+    y = (rng.random(600) < y_score).astype(float)
+    missing = rng.random(600) < 0.4
+    before = dm.evaluate(np.where(missing, np.nan, y), y_score, missingness="by_score", metrics="precision")
+    arrived = missing & (rng.random(600) < 0.5)
+    table = pl.DataFrame({"fraud": y[arrived], "p": y_score[arrived], "week": rng.integers(1, 5, arrived.sum())})
+    table.write_csv(tmp_path / "labels.csv")
+    path = tmp_path / "labels.csv"
+    data = {"pandas": table.to_pandas, "lazy": table.lazy, "arrow": table.to_arrow, "csv": lambda: path}
+    arrays = dm.verify(before, y[arrived], y_score[arrived], time=table["week"].to_numpy() if timed else None)
+    result = dm.verify(before, "fraud", "p", data=data.get(engine, lambda: table)(), time="week" if timed else None)
+    assert result.to_dict() == arrays.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"y_score": [0.5]}, "y_score: a list. With data= it is the name of a column."),
+        ({"y_score": "q"}, "y_score: data has no column 'q'. It has 'fraud', 'p'."),
+    ],
+)
+def test_arguments_next_to_a_table_that_name_no_column_are_refused(arguments, answer):
+    pd = pytest.importorskip("pandas")
+    before = dm.evaluate([1, 0, None, None], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed(0.5), metrics="recall")
+    table = pd.DataFrame({"fraud": [1], "p": [0.7]})
+    with pytest.raises(dm.InputError, match=re.escape(answer)):
+        dm.verify(before, "fraud", **{"y_score": "p", "data": table, **arguments})

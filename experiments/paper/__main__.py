@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.paper.cells import write_cells
 from experiments.paper.config import Config, stand_ins
-from experiments.paper.data_sets import FOLDER, available_sets
+from experiments.paper.data_sets import FIX, available_sets
 from experiments.paper.docs import fill_pages
 from experiments.paper.figures import draw
 from experiments.paper.results import Results
@@ -43,19 +43,20 @@ class Summary:
     wanted: list[str]
     sets: list[str]
     written: list[Path]
-    results: Path
 
     def __str__(self) -> str:
+        files = ["Files written:", *(f"  {_short(path)}" for path in self.written)]
+        if not self.sets and self.written:  # figures and pages, from the stored results
+            return "\n".join(files)
         if not self.sets:
             return (
                 "No data set can be had, so nothing was computed. The stored results are in "
-                f"{RESULTS.relative_to(ROOT)}, their tables in {PAGES.relative_to(ROOT)}.\n"
-                f"To run the study, go online (OpenML needs no account) or name a folder: {FOLDER}"
+                f"{RESULTS.relative_to(ROOT)}, their tables in {PAGES.relative_to(ROOT)}.\n{FIX}"
             )
         lines = [f"{len(self.sets)} of {len(self.wanted)} data sets: {', '.join(self.sets)}."]
         if len(self.sets) < len(self.wanted):
-            lines.append("The stored results are those of all sets, so they were left as they are.")
-        return "\n".join([*lines, "Files written:", *(f"  {_short(path)}" for path in self.written)])
+            lines += ["The stored results are those of all sets, so they were left as they are.", FIX]
+        return "\n".join([*lines, *files])
 
 
 def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_jobs: int) -> Summary:
@@ -65,13 +66,14 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
     sets = available_sets(wanted, stand_ins()) if "run" in steps else _finished_sets(folds, wanted)
     config = replace(config, sets=sets)
     runs: dict[str, list[Config]] = {"main": [config], "swapped": [config.swapped_classes()], **config.center_runs()}
-    # Only a run of all sets replaces the stored results.
-    in_repository = not quick and len(sets) == len(wanted)
+    # Only a run of all sets replaces the stored results. Figures and pages alone need no run.
+    needs_folds = not {"run", "tables"}.isdisjoint(steps)
+    in_repository = not quick and (len(sets) == len(wanted) or not needs_folds)
     results = Results(RESULTS if in_repository else work / "results", RESULTS / "published.csv")
     pages = PAGES if in_repository else work / "pages"
     written: list[Path] = []
-    if not sets:
-        return Summary(wanted, sets, written, results.folder)
+    if not sets and needs_folds:
+        return Summary(wanted, sets, written)
     if "run" in steps:
         run_each([(run, _started(work / run.fingerprint)) for way in runs.values() for run in way], n_jobs)
     folders = {way: [work / run.fingerprint for run in configs] for way, configs in runs.items()}
@@ -93,7 +95,7 @@ def study(config: Config, work: Path, steps: tuple[str, ...], *, quick: bool, n_
         if pages != PAGES:
             shutil.copytree(PAGES, pages, dirs_exist_ok=True, ignore=shutil.ignore_patterns("figures"))
         written += fill_pages(results, config, pages)
-    return Summary(wanted, sets, written, results.folder)
+    return Summary(wanted, sets, written)
 
 
 def _files(folder: Path, sets: list[str]) -> list[Path]:

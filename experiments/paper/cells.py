@@ -17,6 +17,7 @@ from experiments.paper.results import Results
 CELLS = (
     *("p_m", "measure", "algorithm", "metric", "published", "published_low", "published_high"),
     *("class", "by", "here", "here_low", "here_high"),
+    "all_corrections",  # whether the intervals overlap with all corrections at once
 )
 CODINGS = ("swapped", "matched", "cells")
 MATCHED, CORRECTED, EXPLAINED, UNEXPLAINED = "matched", "matched after a correction", "explained", "unexplained"
@@ -105,8 +106,10 @@ def _cells(predictions: Predictions, results: Results) -> Iterator[tuple[object,
         value, low, high = published
         if (p_m, algorithm, metric) not in predictions.groups:
             continue
-        name, by, estimate = _classify(predictions, (p_m, algorithm, metric), measure, (low, high))
-        figures = (f"{x:.6g}" for x in estimate)
+        key = p_m, algorithm, metric
+        name, by, estimate = _classify(predictions, key, measure, (low, high))
+        corrected = _estimate(predictions, key, measure, _corrections(key, measure))
+        figures = *(f"{x:.6g}" for x in estimate), "yes" if overlap(corrected, (low, high)) else "no"
         yield p_m, measure, algorithm, metric, value, f"{low:.6g}", f"{high:.6g}", name, by, *figures
 
 

@@ -1,6 +1,7 @@
 """Data sets from a folder or from OpenML, with the same rows and the same positive class either way."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from pathlib import Path
@@ -10,8 +11,11 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-# How a folder is named.
-FOLDER = "DARKMETRICS_DATA=/path/to/data python -m experiments.paper"
+# How to get the sets that are missing.
+FIX = (
+    "To get more sets, go online (OpenML needs no account), or name a folder: "
+    "DARKMETRICS_DATA=/path/to/data python -m experiments.paper"
+)
 
 
 class DataSet(NamedTuple):
@@ -36,7 +40,7 @@ SETS = {
 
 
 class NoDataError(Exception):
-    """A data set cannot be had; the message is one line that says why, and what to do."""
+    """A data set cannot be had; the message is one line with the reason."""
 
 
 def load(name: str) -> tuple[Any, Any]:
@@ -91,15 +95,15 @@ def _from_openml(name: str) -> tuple[Any, Any]:
 
     data_set = SETS[name]
     if not data_set.openml_name:
-        raise NoDataError(f"{name}: OpenML does not have it. A folder may: {FOLDER}.")
+        raise NoDataError(f"{name}: OpenML does not have it.")
     try:
-        # "auto": sparse sets come as a sparse matrix, the others as a DataFrame.
-        bunch = fetch_openml(data_set.openml_name, version=data_set.version, as_frame="auto")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # one per repeated download
+            # "auto": sparse sets come as a sparse matrix, the others as a DataFrame.
+            bunch = fetch_openml(data_set.openml_name, version=data_set.version, as_frame="auto")
     except (OSError, HTTPException, ValueError) as error:  # no network, a broken download, an unknown name
         first_line = str(error).partition("\n")[0].rstrip(".")
-        raise NoDataError(
-            f"{name}: OpenML cannot be reached ({first_line}). Try again online, or name a folder: {FOLDER}."
-        ) from None
+        raise NoDataError(f"{name}: the download from OpenML failed ({first_line}).") from None
     x, target = bunch.data, bunch.target
     if target is None:  # nobody has told OpenML which column is the label
         x, target = _split_target(name, x)

@@ -1,7 +1,7 @@
 """Tables in the pages: the study writes the text between two marks, and nothing else."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from darkmetrics.backtesting import Estimate
@@ -130,23 +130,32 @@ def gauss_or_bootstrap_table(results: Results, config: Config) -> Iterator[str]:
 
 
 def agreement_table(results: Results, config: Config) -> Iterator[str]:
-    """Per algorithm and measure: cells matched as they are, and after a named correction."""
+    """Per algorithm and measure: cells that overlap as they are, with all corrections, and with some of them."""
     yield from _header("algorithm", *MEASURES)
     for algorithm in sorted({cell["algorithm"] for cell in results.cells}, key=_order):
         counts = []
         for measure in MEASURES:
-            count = Counter(_cells_of(results, algorithm=algorithm, measure=measure))
-            n = sum(count.values())
-            counts.append(f"{count[MATCHED]}, {count[MATCHED] + count[CORRECTED]} of {n}" if n else "none run")
+            cells = _cells_of(results, algorithm=algorithm, measure=measure)
+            n = [sum(_overlaps(cell, way) for cell in cells) for way in ("as it is", "all", "some")]
+            counts.append(f"{n[0]}, {n[1]}, {n[2]} of {len(cells)}" if cells else "none run")
         yield _row(_name(algorithm), *counts)
+
+
+def _overlaps(cell: Mapping[str, str], way: str) -> bool:
+    """Return whether a cell overlaps the published one as it is, with all corrections, or with some of them."""
+    if way == "all":
+        return cell["all_corrections"] == "yes"
+    return cell["class"] == MATCHED or (way == "some" and cell["class"] == CORRECTED)
 
 
 def classes_table(results: Results, config: Config) -> Iterator[str]:
     """Per measure and in total: published cells of each class."""
-    yield from _header("measure", *CLASSES, "cells")
+    yield from _header("measure", *CLASSES, "cells", "overlap with all corrections at once")
     for measure, title in {**MEASURES, "": "All"}.items():
-        count = Counter(_cells_of(results, measure=measure) if measure else _cells_of(results))
-        yield _row(title, *(str(count[name]) for name in CLASSES), str(sum(count.values())))
+        cells = _cells_of(results, measure=measure) if measure else results.cells
+        count = Counter(cell["class"] for cell in cells)
+        corrected = sum(_overlaps(cell, "all") for cell in cells)
+        yield _row(title, *(str(count[name]) for name in CLASSES), str(len(cells)), str(corrected))
 
 
 def corrections_table(results: Results, config: Config) -> Iterator[str]:
@@ -159,7 +168,7 @@ def corrections_table(results: Results, config: Config) -> Iterator[str]:
 
 def codings_table(results: Results, config: Config) -> Iterator[str]:
     """The codings of the classes that match most cells of MAE, and the one without a swap."""
-    yield from _header("rank", "sets with swapped classes", "cells of MAE that overlap")
+    yield from _header("rank", f"swapped sets, of {len(results.codings)} choices", "cells of MAE that overlap")
     for rank, row in enumerate(results.codings, 1):
         if rank <= 5 or not row["swapped"] or row["swapped"] in ("german_credit", "adult german_credit"):
             swapped = row["swapped"].replace(" ", ", ") or "none"
@@ -186,6 +195,8 @@ def center_table(results: Results, config: Config) -> Iterator[str]:
         value, low, high = (float(row[name]) for name in ("difference", "ci90_low", "ci90_high"))
         errors = [f"{float(row[name]):.4f}" for name in ("ours", "pemi_gauss")]
         yield _row(row["folds"], row["metric"], row["repeats"], *errors, f"{value:+.4f} ({low:+.4f} to {high:+.4f})")
+    if not all(int(row["folds"]) for row in results.run if row["run"] in ("stratified", "unstratified")):
+        yield from ("", "This table is of an earlier run of the study: its folds were not computed again for this one.")
 
 
 def all_tables(results: Results, config: Config) -> Iterator[str]:
@@ -204,9 +215,9 @@ def all_tables(results: Results, config: Config) -> Iterator[str]:
             yield ""
 
 
-def _cells_of(results: Results, **values: str) -> list[str]:
-    """Return the classes of the cells with these values."""
-    return [cell["class"] for cell in results.cells if all(cell[name] == value for name, value in values.items())]
+def _cells_of(results: Results, **values: str) -> list[dict[str, str]]:
+    """Return the cells with these values."""
+    return [cell for cell in results.cells if all(cell[name] == value for name, value in values.items())]
 
 
 def _order(algorithm: str) -> tuple[int, int, int]:

@@ -86,7 +86,7 @@ def write_run(runs: Mapping[str, Sequence[Path]], sets: Sequence[str], folder: P
         commits = dict.fromkeys(line for note in notes if note.exists() for line in note.read_text().splitlines())
         for name in sets:
             folds = sum(len(list(path.glob(f"{name}-*.csv"))) for path in folders)
-            rows.append((run, name, folds, " ".join(commits)))
+            rows.append((run, name, folds, " ".join(commits) if folds else ""))
     return write_table(folder / "run.csv", RUN, rows)
 
 

@@ -1,5 +1,7 @@
 """evaluate(): from labels and scores to the distribution of every metric."""
 
+from __future__ import annotations  # help() shows the names of types, not all that they stand for
+
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

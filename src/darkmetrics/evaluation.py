@@ -10,14 +10,14 @@ import numpy as np
 
 from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, Scope
-from darkmetrics.calls import suggest_call
+from darkmetrics.calls import check_call, suggest_call
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.footnotes import (
-    buckets_in_words,
+    describe_binning,
     describe_undefined,
     proven,
     scope_in_words,
@@ -93,6 +93,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        at_level = {name: value.at_level(self.confidence_level) for name, value in self.distributions.items()}
+        object.__setattr__(self, "distributions", at_level)
+
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
 
@@ -109,9 +113,8 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("distributions", ()):
-            raise AttributeError(f"Evaluation has no {name!r}. Use result[{name!r}].")
-        return super().__getattr__(name)
+        distributions = self.__dict__.get("distributions", {})
+        return distributions[name] if name in distributions else super().__getattr__(name)
 
     @cached_property
     def population(self) -> "Evaluation":
@@ -260,10 +263,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     @cached_property
     def binning_error(self) -> Mapping[str, float]:
-        """How far it can have moved each metric that scores were counted in buckets (made on first use).
+        """How far it can have moved each metric that scores were counted in bins (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
-        NaN where it is not known. What a label model makes of a bucket's mean score is not in it.
+        NaN where it is not known. What a label model makes of a bin's mean score is not in it.
         """
         return {name: metric.binning_error(self.data) for name, metric in self.metrics.items()}
 
@@ -303,6 +306,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         draw = load(
             "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.forests:plot_metrics"
         )
+        check_call(draw, "result.plot", [self, metric], {"ax": ax, **settings})
         return draw(self, metric, ax=ax, **settings)
 
     def plot_arrival(self, ax: "Axes | None" = None) -> Any:
@@ -361,7 +365,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         }
         if self.data.score_bins is not None:
             effects = {name: finite(effect) for name, effect in self.binning_error.items()}
-            found |= {"buckets": self.data.score_bins, "bucket_effect": effects}
+            found |= {"score_bins": self.data.score_bins, "binning_error": effects}
         return found if self.arrival is None else found | {"arrival": self.arrival.to_dict()}
 
     def _moved_numbers(self, name: str) -> dict[str, float | None]:
@@ -389,20 +393,20 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         date: str | dt.date | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
-        Markdown, ".json" for the numbers. The file appears when it is complete. Without a path the page is returned,
-        and a notebook shows it.
+        The suffix sets the format: ".html" for a page with pictures and sliders that opens offline (needs jinja2),
+        ".pdf" for the same page in print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The
+        file appears when it is complete.
 
         Parameters
         ----------
         path : str or path, optional
             The file to write; one that exists is replaced.
         targets : mapping from metric to number, optional
-            Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+            Values to reach: the probability of each, and the missing labels at which it is crossed.
         confidence : float
-            A target passes (PASS, else FAIL) when its chance is at least this.
+            A target passes (PASS, else FAIL) if its probability is at least this.
         title : str, optional
             Heading of the report.
         source : str or mapping, optional
@@ -462,7 +466,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         if approximate and self.scope == "rows":
             notes.append(proven(approximate))
         if self.data.score_bins is not None:
-            notes.append(buckets_in_words(self.data.score_bins, self.binning_error))
+            notes.append(describe_binning(self.data.score_bins, self.binning_error))
         return notes
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

@@ -11,9 +11,6 @@ from typing import NamedTuple, Self
 
 from darkmetrics.wording import Message, named, reword
 
-# What stands in quotes is the user's own: messages write it as Python does.
-QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-
 # More digits than any number has that is meant: a message is to be read.
 _LONG_NUMBER = re.compile(r"(\d{6})\d{34,}")
 
@@ -43,17 +40,8 @@ class InputError(ValueError):
     'confidence_level'
     """
 
-    def __init__(self, argument: str, finding: str | None = None, rule: str = "", fix: str = "") -> None:
-        # The old form: one text. It goes when every error is a record.
-        self.is_old = finding is None
-        if finding is None:
-            head, _, text = argument.partition(": ")
-            argument, finding, rule = (head, "", text) if head.isidentifier() else ("", "", argument)
+    def __init__(self, argument: str, finding: str, rule: str = "", fix: str = "") -> None:
         super().__init__(argument, finding, rule, fix)
-
-    def __reduce__(self) -> tuple[type, tuple[str, ...], dict[str, object]]:
-        """Pickle and copy the parts with their references."""
-        return type(self), self.args, self.__dict__
 
     @property
     def argument(self) -> str:
@@ -89,47 +77,14 @@ class InputError(ValueError):
     def replace(self, **parts: str) -> Self:
         """Return the same error with other parts, such as `argument=`."""
         names = ("argument", "finding", "rule", "fix")
-        error = type(self)(*(parts.get(name, part) for name, part in zip(names, self.args, strict=True)))
-        error.is_old = self.is_old
-        return error
+        return type(self)(*(parts.get(name, part) for name, part in zip(names, self.args, strict=True)))
 
     def worded_for(self, names: Mapping[str, str]) -> Self:
         """Return the same error for a caller who has other names for the arguments (`wording.reword`)."""
-        if self.is_old:
-            return self._renamed_by_expression(names)
         argument = self.args[0]
         argument = named(argument) if argument.isidentifier() else argument
         argument, finding, rule, fix = (reword(part, names) for part in (argument, *self.args[1:]))
         return self.replace(argument=argument, finding=finding, rule=rule, fix=fix)
-
-    @classmethod
-    def about(cls, argument: object, rule: str) -> Self:
-        """The old form for an argument, a column or a file, whatever its name. It goes with the old form of errors."""
-        error = cls(str(argument), "", rule)
-        error.is_old = True
-        return error
-
-    def renamed(self, names: Mapping[str, str]) -> Self:
-        """The old name of `worded_for`."""
-        return self.worded_for(names)
-
-    def _renamed_by_expression(self, names: Mapping[str, str]) -> Self:
-        """The same error for a caller who has other names for the arguments, in the old form.
-
-        The argument that it is about is renamed, and, outside quotes, whatever else no plain sentence would hold: names
-        with an underscore, and code.
-        """
-        code = sorted((name for name in names if "_" in name), key=len, reverse=True)
-        known = "|".join([QUOTED, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in code)])
-        texts = (re.sub(known, lambda match: names.get(match[0], match[0]), text) for text in self.args[1:])
-        return self.replace(
-            **dict(zip(("finding", "rule", "fix"), texts, strict=True)),
-            argument=names.get(self.args[0], self.args[0]),
-        )
-
-    def also(self, text: str) -> Self:
-        """The same error with more said at its end: the old way to `replace` the fix."""
-        return self.replace(fix=" ".join(filter(None, [self.args[3], text])))
 
 
 class UnknownNameError(InputError):

@@ -90,8 +90,8 @@ def describe_undefined(probabilities: Mapping[str, float]) -> list[str]:
     return [f"Undefined (0/0) with probability {', '.join(texts)}."] if texts else []
 
 
-def buckets_in_words(score_bins: int, effects: Mapping[str, float]) -> str:
-    """How far buckets can have moved the metrics, in a sentence."""
+def describe_binning(score_bins: int, effects: Mapping[str, float]) -> str:
+    """How far bins can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]
     exact = [name for name, effect in effects.items() if effect == 0.0]

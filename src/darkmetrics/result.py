@@ -11,34 +11,11 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PathLike
+from darkmetrics.calls import answer_attribute, check_call
 from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.files import write_whole
+from darkmetrics.foreign_words import RESULT_ATTRIBUTES, RESULT_METHODS
 from darkmetrics.tables import html_lines, html_table, text_table
-
-# What people try, and the call to make.
-_INSTEAD = {
-    "to_pandas": "to_frame('pandas')",
-    "to_dataframe": "to_frame()",
-    "to_df": "to_frame()",
-    "save_html": "report('report.html')",
-    "write_html": "report('report.html')",
-    "estimates": "{name: result[name].mean() for name in result}",
-    "check": "target_probability('recall', 0.8)",
-    "passes": "target_probability('recall', 0.8)",
-    "meets": "target_probability('recall', 0.8)",
-    "by_group": "to_frame()",
-    "p_value": "probability_worse('recall')",
-    "to_polars": "to_frame('polars')",
-    "to_arrow": "to_frame('pyarrow')",
-    "to_html": "report('report.html')",
-    "to_markdown": "report('report.md')",
-    "to_csv": "to_frame('pandas').to_csv(...)",
-    "save": "report('report.html')",
-    "show": "plot()",
-    "table": "to_frame()",
-    "as_dict": "to_dict()",
-    "json": "to_json()",
-}
 
 
 def load(target: str) -> Callable[..., Any]:
@@ -136,17 +113,21 @@ class Result:
         """Draw the result and return the Axes; needs matplotlib."""
         if not self._plot:
             raise AttributeError(f"{type(self).__name__} has no plot. Print it, or call to_frame().")
-        return load(self._plot)(self, *arguments, **settings)
+        draw = load(self._plot)
+        check_call(draw, "result.plot", [self, *arguments], settings)
+        return draw(self, *arguments, **settings)
 
     def report(self, path: Any = None, **about: Any) -> Any:
-        """Write one HTML page and return its path; without a path return the page, which a notebook shows.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete.
+        The suffix sets the format: ".html" for a page that opens offline (needs jinja2), ".pdf" for the same page in
+        print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The file appears when it is
+        complete.
 
         Parameters
         ----------
         path : str or path, optional
-            File to write, which ends in .html; one that exists is replaced.
+            File to write; one that exists is replaced.
         **about
             `title`, `source` (a file name, or facts by name), `audit` (facts for a validation file by name) and `date`.
         """
@@ -155,9 +136,7 @@ class Result:
         return load(self._report)(self, path, **about)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _INSTEAD:
-            raise AttributeError(f"{type(self).__name__} has no {name!r}. Call {_INSTEAD[name]}.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return answer_attribute(self, name, RESULT_METHODS, RESULT_ATTRIBUTES)
 
 
 def _columns(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 
 import darkmetrics as dm
 from cli.tables import csv_text
-from darkmetrics.cli import messages, output
+from darkmetrics.cli import output
 from darkmetrics.files import readers
 
 NOBODY = 65534
@@ -456,25 +456,6 @@ def test_a_column_of_any_name_is_named_as_it_is(refused, tmp_path, name):
     path.write_text(f"label,{name}\n1,high\n0,low\n")
     said = refused("evaluate", path, "--label", "label", "--score", name)
     assert said == f"column {name!r} (--score): expected numbers, found 'high' of type str at row 0."
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("y_true: 'y_score=1', pos_label='x'", "--label: 'y_score=1', --pos-label x"),
-        ('y_score: found "it\'s y_true" besides y_true', '--score: found "it\'s y_true" besides --label'),
-        ("It takes scikit-learn's value of y_true: set zero_division.", None),
-        ("missing_label: 0 is also pos_label.", "--missing-label: 0 is also --pos-label."),
-        ("Say missingness='by_score' or 'by_label', or", "Say --missingness by_score or by_label, or"),
-        ("Say missingness='by_score' or missingness='by_label'.", "Say --missingness by_score or by_label."),
-        ("metrics: unknown metric 'metrics: x'.", "--metric: unknown metric 'metrics: x'."),
-        ("pass missing_label=['?', -1, 'a]b'].", "pass --missing-label '?' --missing-label -1 --missing-label 'a]b'."),
-        ("pass missing_label=['it\\'s', \"n/a\"].", """pass --missing-label 'it'"'"'s' --missing-label n/a."""),
-    ],
-)
-def test_arguments_become_options_outside_quotes_only(said, shown):
-    expected = shown or "It takes scikit-learn's value of --label: set --zero-division."
-    assert messages.for_the_command_line(said) == expected
 
 
 @pytest.mark.parametrize("command", ["evaluate", "report", "demo", "metrics"])

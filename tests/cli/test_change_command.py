@@ -112,7 +112,7 @@ def test_a_page_is_written_besides_the_result(run, two, suffix):
     plain, done = run(*asked), run(*asked, "--report", "page.html")
     assert (done.out, done.code) == (plain.out, plain.code)
     page = html.unescape(Path("page.html").read_text(encoding="utf-8"))
-    assert f"Did it get worse from may.{suffix} to june.{suffix}?" in page
+    assert f"Change from may.{suffix} to june.{suffix}" in page
     assert "recall fell from" in page
     assert "darkmetrics change" in page
     assert ("label column" in page) == (suffix == "csv")

@@ -504,12 +504,12 @@ def test_an_output_or_picture_that_is_an_input_is_refused_and_left_alone(refused
 
 def test_without_a_dataframe_package_it_says_which_to_install(refused, csv_rows, monkeypatch):
     def none(*_):
-        raise dm.InputError("to_frame: needs pandas, polars or pyarrow")
+        raise dm.InputError("to_frame", "pandas, polars and pyarrow are not installed")
 
     monkeypatch.setattr("darkmetrics.frames.texts.to_native_frame", none)
     said = refused("monitor", csv_rows, *SEGMENTS)
     assert said == (
-        "data: counting rows of text takes one of polars, pyarrow, pandas, and none is installed; "
+        "data: polars, pyarrow, pandas are not installed. Counting rows of text needs one of them. "
         "pip install 'darkmetrics[files]'."
     )
 

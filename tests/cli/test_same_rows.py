@@ -85,7 +85,7 @@ def tree(request, tmp_path, monkeypatch):
     told: dict[str, Any] = {"metrics": "recall", "missingness": dm.missing.Fixed(0.5)}
     return {
         "from_frame": lambda given: dm.EvaluationSet(data=given, **ask).n_rows,
-        "evaluate_frame": lambda given: dm.evaluate(data=given, **ask, **told).data.n_rows,
+        "data": lambda given: dm.evaluate(data=given, **ask, **told).data.n_rows,
         "evaluate_by": lambda given: sum(
             group.counts["rows"] for group in dm.evaluate_by(data=given, by="k", **ask, **told).groups.values()
         ),

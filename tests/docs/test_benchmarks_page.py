@@ -35,7 +35,7 @@ def test_the_spark_page_quotes_what_was_measured():
     measured = rows_of("scale")
     said = words_of("how-to/spark.md")
     assert float(measured["Spark, 20,000,000 rows: cells on the driver"][0]) == 5.33e4
-    ratio, _, seconds = measured["Spark, 20,000,000 rows: evaluate_frame / plain group-by"]
+    ratio, _, seconds = measured["Spark, 20,000,000 rows: evaluate / plain group-by"]
     assert round(float(ratio)) == 5
     assert seconds.startswith("37.2 s")
     assert "took 37 s, five times as long as a plain group-by; one shuffle, 53,300 cells" in said

@@ -17,12 +17,14 @@ def test_pages_show_the_committed_results(tmp_path):
 
 def test_a_page_counts_the_classes_of_the_published_cells(tmp_path):
     (tmp_path / "cells.csv").write_text(
-        "p_m,measure,algorithm,metric,class,by\n"
-        "0.3,w1,bootstrap,recall,matched,\n"
-        "0.3,w1,bootstrap,f1,matched after a correction,classes\n"
-        "0.3,w1,bootstrap,accuracy,unexplained,\n"
+        "p_m,measure,algorithm,metric,class,by,all_corrections\n"
+        "0.3,w1,bootstrap,recall,matched,,no\n"
+        "0.3,w1,bootstrap,f1,matched after a correction,classes,yes\n"
+        "0.3,w1,bootstrap,accuracy,unexplained,,no\n"
     )
     results = Results(tmp_path, tmp_path / "published.csv")
-    assert "| bootstrap of labeled rows | 1, 2 of 3 | none run |" in "\n".join(agreement_table(results, Config.load()))
-    assert "| All | 1 | 1 | 0 | 1 | 3 |" in "\n".join(classes_table(results, Config.load()))
+    assert "| bootstrap of labeled rows | 1, 1, 2 of 3 | none run |" in "\n".join(
+        agreement_table(results, Config.load())
+    )
+    assert "| All | 1 | 1 | 0 | 1 | 3 | 1 |" in "\n".join(classes_table(results, Config.load()))
     assert "| matched after a correction | classes | 1 |" in "\n".join(corrections_table(results, Config.load()))

@@ -135,7 +135,7 @@ def test_labels_that_are_no_labels_are_refused(engine):
 
 
 @pytest.mark.parametrize("score_bins", ["automatic", 15, 2**25, True, 64.0, None])
-def test_buckets_are_a_word_or_a_number_of_buckets(score_bins):
+def test_bins_are_a_word_or_a_number_of_bins(score_bins):
     frame = pa.table({"y": [1, 0], "p": [0.1, 0.2]})
     with pytest.raises(InputError, match=r"^score_bins: "):
         count_cells(frame, ColumnNames("y", "p"), threshold=0.5, score_bins=score_bins)

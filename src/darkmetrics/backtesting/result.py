@@ -74,11 +74,14 @@ class Backtest(Result):
         if not isinstance(key, tuple):
             if len(self.scores) != 1:
                 raise UnknownNameError(
-                    f"key: {key!r}, with {len(self.scores)} setups. Write result[setup, metric]; {self._choices()}."
+                    "key",
+                    f"{key!r}, with {len(self.scores)} setups",
+                    "",
+                    f"Write result[setup, metric]: {self._choices()}.",
                 )
             key = (next(iter(self.scores)), key)
         if len(key) != 2:
-            raise UnknownNameError(f"key: {key!r}. Write result[setup, metric]; {self._choices()}.")
+            raise UnknownNameError("key", repr(key), "", f"Write result[setup, metric]: {self._choices()}.")
         setup, metric = key
         if setup not in self.scores:
             raise unknown_name("setup", "setup", str(setup), self.scores)

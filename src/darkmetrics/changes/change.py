@@ -103,6 +103,10 @@ class EvaluationChange(Result, Mapping[str, MetricDistribution]):
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     of_groups: GroupCode | None = None
 
+    def __post_init__(self) -> None:
+        at_level = {name: value.at_level(self.confidence_level) for name, value in self.distributions.items()}
+        object.__setattr__(self, "distributions", at_level)
+
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
 

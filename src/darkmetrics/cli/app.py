@@ -28,6 +28,7 @@ from darkmetrics.cli.commands import (
     report,
     verify,
 )
+from darkmetrics.cli.other_options import option_for
 from darkmetrics.cli.output import BAD_INPUT, DONE, INTERRUPTED, OWN_ERROR, TARGET_MISSED, fail, guarded
 from darkmetrics.cli.settings import CONTEXT, NAME, from_file, use_settings
 from darkmetrics.cli.streams import no_standard_output, patient_output
@@ -138,6 +139,18 @@ def _without_command(
         use_settings(context, config)
 
 
+def _other_option(error: Any, typed: str) -> str:
+    """Return the message for an option that other tools have for one of ours, with the command to run; else nothing."""
+    word, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if not word or context is None:
+        return ""
+    options = [option for parameter in context.command.params for option in parameter.opts if option.startswith("--")]
+    if option_for(word, options) is None:
+        return ""
+    parts = [part if part in options else option_for(part, options) or part for part in shlex.split(typed)]
+    return f"No such option: {word}. Run: {shlex.join(parts)}"
+
+
 @functools.cache
 def _parser() -> Callable[..., int | None]:
     """Return the parser of all commands, built once per process."""
@@ -165,7 +178,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         path = "darkmetrics" if context is None else context.command_path
         where = f" (set in {NAME} or --config)" if parameter is not None and from_file(context, parameter.name) else ""
         page = " The report command writes a page." if getattr(error, "option_name", "") == "--report" else ""
-        message = error.format_message().rstrip(".") + where
+        message = _other_option(error, typed) or error.format_message().rstrip(".") + where
         stop = "" if message.endswith("?") else "."
         return fail(f"{message}{stop}{page} Try '{path} --help'.", BAD_INPUT)
     return int(code or 0)

@@ -21,7 +21,7 @@ _OPTIONS |= {argument: f"--{option.replace('_', '-')}" for argument, option in C
 _OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr", "metric": "--best"}
 _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
 # Python code, by its text or key (`wording.code`), in the words of the command line.
-_CODE = {
+CODE = {
     "missing.Reference": "--reference FILE",
     "missing.Propensity": "--propensity",
     "missing.Delayed": "--scored-at and --as-of",
@@ -36,9 +36,10 @@ _CODE = {
     "input format": ", or pass --input-format",
     "one class": "a column of 0 and 1",
     "alerts": "what --format json wrote",
-    "result of alerts": "result of this command",
+    "result of alerts": "no result of this command",
     "grouped": "; --format csv has them.",
-    "group notes": "--format json has the notes.",
+    "group notes": "; --format json has the notes.",
+    "notes of groups": "--format json has the notes.",
 }
 
 
@@ -53,7 +54,7 @@ def option_words(names: Mapping[str, str] | None = None, metrics: str = "--metri
         for argument, option in COLUMNS.items()
         if names is not None and option in names
     }
-    return options | _CODE | {f"{argument}=": option for argument, option in options.items()} | columns
+    return options | CODE | {f"{argument}=": option for argument, option in options.items()} | columns
 
 
 def worded(text: str, names: Mapping[str, str] | None = None) -> str:

@@ -44,7 +44,7 @@ def complete(*choices: str) -> Callable[[str], list[str]]:
 def _metric_names(incomplete: str) -> list[str]:
     import darkmetrics as dm
 
-    return complete(*dm.list_metrics())(incomplete)
+    return complete(*dm.metrics.registered_names())(incomplete)
 
 
 def option(

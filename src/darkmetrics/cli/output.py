@@ -16,7 +16,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
 from darkmetrics.wording import Message
 
-_PAGES = (".html", ".htm")
+_SUFFIXES = (".html", ".md", ".json", ".pdf")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -208,10 +208,8 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
     if report is None:
         return
     check_writable(report, *inputs, option="--report")
-    if Path(report).suffix.lower() not in _PAGES:
-        from darkmetrics.report.render import no_such_suffix
-
-        raise InputError("--report", f"{report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}")
+    if Path(report).suffix.lower() not in _SUFFIXES:
+        raise InputError("--report", f"{report} must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
         raise InputError("--report", f"{report} is another output as well", "", "Pass another file.")
     if find_spec("jinja2") is None:

@@ -1,6 +1,6 @@
 """What is believed about the missing labels that models share: nodes of a label model on their joint score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
+from darkmetrics.wording import code
 
 # Which model is better turns on the weights of the models, so that these have as many cases as this at least.
 _NODES = 256
@@ -119,8 +120,12 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
-        scores = Reference(reference.y_true, reference.y_score[rows.names[model]])
-        learner = replace(learner, reference=reference_set(scores, rows.pos_label))
+        name = rows.names[model]
+        if isinstance(reference, SharedRows):
+            own = reference.of(reference.index(name, "reference")).data.labeled()
+        else:
+            own = reference_set(Reference(reference.y_true, reference.y_score[name]), rows.pos_label)
+        learner = replace(learner, reference=own)
     found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
     if posterior.column is not None:
@@ -159,27 +164,28 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
     return float(line[order[min(at, line.size - 1)]])
 
 
-def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
-    """Scores (models x rows), positives and negatives of fully labeled rows."""
-    if (
-        not isinstance(reference, Reference)
-        or reference.data is not None
-        or isinstance(reference.y_true, EvaluationSet)
-    ):
+def _reference(rows: SharedRows, reference: Any) -> Sequence[FloatArray]:
+    """Return scores (models x rows), positives and negatives of fully labeled rows."""
+    if isinstance(reference, SharedRows):
+        return reference.labeled
+    if not isinstance(reference, Reference) or isinstance(reference.y_true, EvaluationSet):
         raise InputError(
-            "reference: expected dm.missing.Reference(labels, scores), with an array of scores by the name of each "
-            "model."
+            "reference",
+            "no scores by model",
+            f"It must be {code('dm.missing.Reference(labels, scores)')}, with an array of scores by the name of each "
+            "model.",
         )
     named = named_scores(reference.y_score, "reference", fewest=0)  # those that lack are named
     lacking = next((name for name in rows.names if name not in named), None)
     if lacking is not None:
-        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
+        raise InputError("reference", f"no scores of {lacking!r}", "Reference rows need those of every model.")
     labels, gaps = frames.label_column(reference.y_true, "reference")
     columns = []
     for name in rows.names:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
-            raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
+            finding = f"{column.size:,} scores of {name!r} for {labels.size:,} labels"
+            raise InputError("reference", finding, "Both need one per row.")
         check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")

@@ -142,7 +142,8 @@ class Comparison(Result, Mapping[str, Evaluation]):
         key = (record.name, model, other, scope)
         if key not in self._laws:
             mirrored = mirror(self.difference(metric, other, model, scope=scope)) if b < a else None
-            self._laws[key] = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            difference = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            self._laws[key] = difference.at_level(self.confidence_level)
         return self._laws[key]
 
     def _scope(self, scope: str | None) -> str:
@@ -151,7 +152,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
         if a == b:
-            raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
+            raise InputError(
+                "other",
+                f"{other!r} is the model itself",
+                "",
+                f"Pass two different models of {list(self.models)}.",
+            )
         return b, a
 
     def probability_better(
@@ -182,7 +188,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         0.4
         """
         if not is_number(by) or not np.isfinite(by):
-            raise InputError(f"by: {by!r}. It must be a finite number.")
+            raise InputError("by", f"{by!r}", "It must be a finite number.")
         distribution, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
         return sides_of(distribution, float(by) if higher else -float(by), self._scope(scope))[higher]
 
@@ -221,7 +227,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
     def _better_when(self, metric: str) -> str:
         better = self._metric(metric).better
         if better == "neither":
-            raise InputError(f"metric: {metric!r} is neither better when higher nor when lower; see its difference.")
+            raise InputError(
+                "metric",
+                f"{metric!r}",
+                "It must be better when higher, or when lower.",
+                "Call difference(), which needs no direction.",
+            )
         return better
 
     def probability_best(self, metric: str, *, scope: str | None = None) -> Best:
@@ -286,7 +297,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
         """
         b, a = self._pair(model, other)
         if ALL_TOGETHER in (model, other):
-            raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
+            raise InputError(
+                "model",
+                f"{ALL_TOGETHER!r} is the name of the joint distribution",
+                "",
+                "Rename the model.",
+            )
         distributions = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
             distributions[self.models[at]] = self._calibrated_by(at).difference(self._metric(metric), b, a, self.scope)
@@ -336,7 +352,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         ...         "accuracy"
         ...     )
         ... )
-        challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
+        challenger is worse than champion in accuracy with probability 60%: the difference is -0.050 (90%: -0.250 to
         0.250).
         """
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])

@@ -21,7 +21,7 @@ from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.methods import Auto, Exact, Gaussian, Method
 from darkmetrics.metrics import ConfusionMetric, Metric, metrics_from
 from darkmetrics.posterior import Posterior
-from darkmetrics.wording import setting
+from darkmetrics.wording import code, setting
 
 # Maximum of thresholds x metrics x missing rows x root of draws: exact distributions then take about three seconds.
 _MAX_EXACT_EFFORT = 2**21
@@ -118,7 +118,7 @@ def curve_metrics(evaluation: Evaluation, metrics: Any) -> list[ConfusionMetric]
                 "metrics",
                 f"{metric.name!r} does not depend on the threshold",
                 "Curves are for metrics of the confusion matrix, such as 'precision', 'recall' or "
-                "metrics.expected_cost(1, 10).",
+                f"{code('metrics.expected_cost(1, 10)')}.",
             )
         chosen.append(metric)
     return chosen

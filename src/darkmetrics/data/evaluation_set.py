@@ -183,7 +183,7 @@ class EvaluationSet(Totals):
     def concat(cls, sets: Sequence["EvaluationSet"]) -> Self:
         """Many sets as one, as if their rows had come together; the same as adding them up, in one go.
 
-        Where some sets have their scores in buckets, all of them are put into the coarsest ones.
+        Where some sets have their scores in bins, all of them are put into the coarsest ones.
         """
         return cls.merged_apart(sets, None)[0]
 
@@ -226,7 +226,7 @@ class EvaluationSet(Totals):
     def with_labels(self, late: "EvaluationSet") -> Self:
         """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
 
-        Rows are matched by score (by bucket where scores are in buckets), decision, weight, probability, stratum and
+        Rows are matched by score (by bin where scores are in bins), decision, weight, probability, stratum and
         propensity; rows of `late` without a label are ignored. More labels than are missing at a score are an error.
 
         Examples
@@ -264,18 +264,18 @@ class EvaluationSet(Totals):
         return self._with(merging.with_late_labels(whole, part, score_bins, self.threshold), score_bins)
 
     def binned(self, score_bins: int) -> "EvaluationSet":
-        """The same rows with scores in so many buckets (a power of two; other numbers are rounded down), or as it is.
+        """The same rows with scores in so many bins (a power of two; other numbers are rounded down), or as it is.
 
-        A set that has no more buckets than that, or no two scores in one bucket, stays as it is.
+        A set that has no more bins than that, or no two scores in one bin, stays as it is.
 
         Examples
         --------
         >>> import darkmetrics as dm
         >>> data = dm.EvaluationSet([1, 0, None, 1], [0.901, 0.902, 0.7, 0.3])
         >>> data.binned(32)
-        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score buckets)
+        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score bins)
         """
-        wanted = merging.bucket_number(score_bins)
+        wanted = merging.bin_number(score_bins)
         if self.score_bins is not None and self.score_bins <= wanted:
             return self
         cells = merging.on_grid(self.cells, wanted, self.threshold)
@@ -319,7 +319,7 @@ class EvaluationSet(Totals):
         check_same_unit(self.cells, other.cells)
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
-        """The cells of both sets: as they are, or in the coarser buckets of the two."""
+        """The cells of both sets: as they are, or in the coarser bins of the two."""
         score_bins = _coarsest([self, other])
         if score_bins is None:
             return merging.each_once(self.cells), other.cells, None
@@ -329,7 +329,7 @@ class EvaluationSet(Totals):
     def with_threshold(self, threshold: float) -> "EvaluationSet":
         """The same rows decided at another threshold; a set whose decisions were given has none to move.
 
-        Where scores are in buckets, the threshold must not cut one.
+        Where scores are in bins, the threshold must not cut one.
         """
         if self.threshold is None:
             finding = f"the set was built with predictions ({named('y_pred')})"
@@ -342,7 +342,7 @@ class EvaluationSet(Totals):
         return EvaluationSet.from_cells(cells, missingness=self.missingness, **about)
 
     def check_cuts(self, thresholds: FloatArray, name: str) -> None:
-        """No threshold falls inside a bucket, where it is not known which rows lie above it."""
+        """No threshold falls inside a bin, where it is not known which rows lie above it."""
         if self.score_bins is None or not self.cells.score.size:
             return
         low, high = self.cells.tie_ends

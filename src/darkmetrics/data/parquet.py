@@ -17,7 +17,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.age_grid import AGE_CODES, refine
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics._kernels.bin_grid import MIN_BINS, bin_index, nested_number
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, readers, write_whole
@@ -206,7 +206,7 @@ def _is_finite(value: Any) -> bool:
 def _is_bin_number(score_bins: Any) -> bool:
     if not _is_whole(score_bins) or not 0 <= score_bins <= _MOST_ROWS:
         return False
-    return score_bins == 0 or bool(score_bins >= FEWEST_BUCKETS and nested_number(score_bins) == score_bins)
+    return score_bins == 0 or bool(score_bins >= MIN_BINS and nested_number(score_bins) == score_bins)
 
 
 def _label(text: Any) -> Any:
@@ -256,7 +256,7 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
         _refuse(name, numbers[name], ~np.isfinite(numbers[name]), "Scores are finite")
     if not facts["score_bins"]:
         for name in ("low", "high"):
-            _refuse(name, numbers[name], numbers[name] != score, "Without buckets it is the score")
+            _refuse(name, numbers[name], numbers[name] != score, "Without bins it is the score")
     _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
     if "stratum" in numbers:
         bad = ~frames.are_strata(numbers["stratum"], limit=2 * frames.MAX_STRATUM)
@@ -324,7 +324,7 @@ def _check_order(stored: Stored) -> None:
 
 
 def _check_sides(stored: Stored) -> None:
-    """Scores lie in one bucket each, and on the side of the threshold that was decided."""
+    """Scores lie in one bin each, and on the side of the threshold that was decided."""
     cells, threshold = stored.cells, stored.threshold
     low, high = (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
     if stored.score_bins is not None:
@@ -332,14 +332,14 @@ def _check_sides(stored: Stored) -> None:
         for name, end in (("low", low), ("high", high)):
             differs = np.concatenate([[False], end[1:] != end[:-1]])
             _refuse(name, end, tied & differs, "Cells of one score have one low and one high")
-        place = bucket_index(low, stored.score_bins)
-        inside = (low <= cells.score) & (cells.score <= high) & (place == bucket_index(high, stored.score_bins))
-        # A bucket is there once, or once on each side of the threshold.
+        place = bin_index(low, stored.score_bins)
+        inside = (low <= cells.score) & (cells.score <= high) & (place == bin_index(high, stored.score_bins))
+        # A bin is there once, or once on each side of the threshold.
         again = ~tied[1:] & (place[1:] == place[:-1])
         if threshold is not None:
             again &= (high[:-1] >= threshold) | (low[1:] < threshold)
         inside[1:] &= tied[1:] | ((low[1:] > high[:-1]) & ~again)
-        rule = "The mean of a bucket lies between its low and high, in a bucket of its own"
+        rule = "The mean of a bin lies between its low and high, in a bin of its own"
         _refuse("score", cells.score, ~inside, rule)
     if threshold is not None:
         wrong = (cells.decision != (low >= threshold)) | (cells.decision != (high >= threshold))

@@ -272,10 +272,10 @@ def given_weights(sample_weight: Any) -> FloatArray:
 
 
 def row_strata(strata: Any, rows: int) -> IntArray | None:
-    """The stratum of each row, if it was given."""
+    """Return the number of the stratum of each row, if there are strata."""
     if strata is None:
         return None
-    number = frames.number_column(strata, "strata")
+    number = frames.stratum_column(strata)
     check_length(number, "strata", rows)
     good = frames.are_strata(number)
     if not good.all():
@@ -283,7 +283,7 @@ def row_strata(strata: Any, rows: int) -> IntArray | None:
         raise InputError(
             "strata",
             f"{_shown(number[first])} at row {first}",
-            "Every row needs a stratum: a whole number below 2**52 in size.",
+            "Every row needs a stratum: text, or a whole number below 2**52 in size.",
         )
     return number.astype(np.int64)
 

@@ -9,8 +9,7 @@ Single metrics, differences of models, totals and thresholds are functionals of 
 combines several sets.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,23 +30,6 @@ N_CALLS = 10_000
 _MAX_CELLS_READ, _MIN_READ = 2**27, 2**15
 # Such a metric that is rarely defined gets more imputations, by this factor at most.
 _MAX_REPEATS = 8.0
-
-
-@dataclass(frozen=True)
-class MethodInfo:
-    """One of the four methods, for the table in the documentation."""
-
-    name: str
-    when: str
-    accuracy: str
-
-
-METHODS: Sequence[MethodInfo] = (
-    MethodInfo("enumerate", "at most 2^15 label assignments", "exact"),
-    MethodInfo("count", "at most four kinds of rows, up to 2^19 combinations of counts", "exact"),
-    MethodInfo("expand", "many rows decide (estimated error at most 0.008)", "cdf within 0.01"),
-    MethodInfo("draw", "few rows decide: 2^16 imputations", "cdf within 0.01"),
-)
 
 
 def describe_result(functional: Functional, method: str) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """The posterior of a set, and results that its metrics share: label cumulants, counts of positives, imputations."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
@@ -15,9 +13,6 @@ from darkmetrics.posterior import Posterior, columns_of
 
 # If there are more cells, those with the same probability are merged.
 _MAX_CELLS = 1024
-
-# Maps missing cells to the distribution of their number of positives: the first count, and pmfs (n_draws x window).
-CountDistributions: TypeAlias = Callable[[IntArray], tuple[int, FloatArray]]
 
 
 def label_cumulant(order: int, p: FloatArray) -> FloatArray:
@@ -88,14 +83,10 @@ def window_of(mean: FloatArray, variance: FloatArray, total: float) -> float:
 
 
 class Problem:
-    """The posterior of a set, and intermediate results that its metrics share.
+    """The posterior of a set, and intermediate results that its metrics share."""
 
-    `counts` replaces the computation of count distributions, for callers that already have them.
-    """
-
-    def __init__(self, posterior: Posterior, counts: CountDistributions | None = None, seed: int = 0) -> None:
+    def __init__(self, posterior: Posterior, seed: int = 0) -> None:
         self.posterior, self.seed = posterior, seed
-        self._count_function = counts
         self._counts: dict[bytes, tuple[int, FloatArray]] = {}
         self._assignments: dict[bytes, tuple[FloatArray, FloatArray]] = {}
         self._cells: dict[bytes, Cells] = {}
@@ -150,8 +141,6 @@ class Problem:
 
     def count_pmfs(self, cells: IntArray, missing: IntArray) -> tuple[int, FloatArray]:
         """Return the distribution of the number of positives in cells: first count, pmfs (n_draws x window)."""
-        if self._count_function is not None:
-            return self._count_function(cells)
         key = fingerprint(cells, missing[cells])
         if key not in self._counts:
             p, counts = self._probabilities_of(cells, missing)

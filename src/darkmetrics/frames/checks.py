@@ -11,12 +11,11 @@ from darkmetrics.frames.arrays import is_missing
 from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import ColumnNames
+from darkmetrics.frames.strata import are_strata
 from darkmetrics.wording import setting
 
 _LARGEST_FLOAT = np.finfo(np.float64).max
 LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
-# Strata are smaller in size; in stored counts of earlier versions, larger ones are ages.
-MAX_STRATUM = 1 << 52
 
 
 def check_scores(frame: Any, columns: ColumnNames, part: str, bad: int, rows: int) -> NoReturn:
@@ -68,11 +67,6 @@ def check_weight_sizes(weight: FloatArray, name: str) -> None:
         )
 
 
-def are_strata(numbers: FloatArray, limit: float = MAX_STRATUM) -> BoolArray:
-    """Return which numbers are whole and below a limit in size."""
-    return np.asarray((np.abs(numbers) < limit) & (numbers == np.floor(numbers)), dtype=np.bool_)
-
-
 def check_strata(columns: ColumnNames, tally: Tally) -> None:
     """Strata are whole numbers, and every row has one."""
     stratum, rows = tally.keys["stratum"], tally.rows
@@ -81,7 +75,9 @@ def check_strata(columns: ColumnNames, tally: Tally) -> None:
         first = stratum[bad][0]
         found = "missing (null or NaN)" if np.isnan(stratum[bad]).all() else f"no whole numbers (such as {first:g})"
         share = _of(int(rows[bad].sum()), int(rows.sum()))
-        raise InputError(columns.title("stratum"), f"{share} {found}", "Strata are whole numbers below 2**52 in size.")
+        raise InputError(
+            columns.title("stratum"), f"{share} {found}", "Strata are text, or whole numbers below 2**52 in size."
+        )
 
 
 PROPENSITY_RULE = (

@@ -155,6 +155,7 @@ class Rows:
     count: int | None  # None: only a pass would tell
     label: Values
     decision: Values | None
+    stratum: Values | None
     keys: Mapping[str, tuple[str, Values | str | None]]  # by key: the user's name; how to read it (text: a period)
     moments: Mapping[str, Moments] = field(default_factory=dict)  # of the columns of times, by part
 
@@ -212,7 +213,7 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     count = len(frame) if isinstance(frame, nw.DataFrame) else None
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         frame = frame.lazy()  # in batches, which takes less memory
-    return Rows(frame, count, held["label"], held.get("decision"), keys, moments)
+    return Rows(frame, count, held["label"], held.get("decision"), held.get("stratum"), keys, moments)
 
 
 def unknown_column(argument: str, name: Any, columns: Sequence[str]) -> InputError:
@@ -261,6 +262,13 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     eager = isinstance(frame, nw.DataFrame)
     # Columns in memory can be of any type, also of several at a time.
     loose = eager and not frame.implementation.is_polars()
+    if part == "stratum" and not _is_number(dtype):
+        if loose or (eager and dtype in (nw.Object, nw.Unknown)):
+            return _placed(frame, part, name)
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return frame.with_columns(column.cast(nw.String)), Values("text"), nw.String()
+        called = type_name(frame, part, dtype)
+        raise InputError(name, f"has type {called}", "Expected whole numbers or text.", "Cast it first.")
     if part.split(maxsplit=1)[0] in ("score", "weight", "probability", "stratum", "propensity"):
         # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
         if eager and (
@@ -328,7 +336,7 @@ def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
         held = next((item for item in frame[part].to_list() if is_container(type(item))), None)
         if held is not None:
             raise InputError(name, f"has values of type {type(held).__name__}", "A key needs one value per row.")
-    read = value_column if part.startswith("by ") else label_column
+    read = label_column if part in ("label", "decision") else value_column
     array, missing = read(frame[part], name)
     if array.dtype.kind in "iu" and not missing.any():
         return _replaced(frame, part, array), Values("whole"), nw.Int64()  # beyond 2**53 floats would be the same

@@ -1,7 +1,7 @@
 """Whatever holds rows, as a frame that can be queried: native frames of any engine, and files."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +12,9 @@ import narwhals.stable.v2 as nw
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import PARQUET, DataFile, check_one_format, files_named, read_together
 from darkmetrics.frames.arrays import to_native_frame
+from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.engines import check_levels
+from darkmetrics.frames.roles import check_name, unknown_column
 from darkmetrics.frames.scans import scanned
 
 _CSV = (".csv", ".tsv")
@@ -51,6 +53,32 @@ def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
         "It must be a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis), or the path of Parquet or CSV "
         "files.",
     )
+
+
+def read_columns(data: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return columns of a table as they are in memory, by the arguments that name them.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.frames import read_columns
+    >>> read_columns(pl.LazyFrame({"p": [0.2, 0.7], "day": [1, 2]}), {"y_score": "p"})["y_score"].to_list()
+    [0.2, 0.7]
+    """
+    if not names:
+        return {}
+    for argument, name in names.items():
+        check_name(argument, name)
+    wanted = list(dict.fromkeys(names.values()))
+    files = files_given(data)
+    with reading(files):
+        frame = lazy_frame(data if files is None else files, wanted)
+        known = frame.collect_schema().names()
+        for argument, name in names.items():
+            if name not in known:
+                raise unknown_column(argument, name, known)
+        table = collected(frame.select(*wanted))
+    return {argument: table[name].to_native() for argument, name in names.items()}
 
 
 @contextmanager

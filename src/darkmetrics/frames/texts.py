@@ -51,6 +51,8 @@ def table_of(columns: Mapping[str, Any], parts: Mapping[str, str], by: Collectio
     for part, name in parts.items():
         if part in ("label", "decision"):
             table[name] = _values(columns[name], title(part, name))
+        elif part == "stratum":
+            table[name] = _keys(columns[name])
         elif part in TIMES:
             table[name] = _moments(columns[name], title(part, name))
         else:

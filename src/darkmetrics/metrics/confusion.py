@@ -240,7 +240,7 @@ class ConfusionMetric(Metric):
                 )
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        return 0.0  # buckets are cut at the threshold, and keep given decisions apart
+        return 0.0  # bins are cut at the threshold, and keep given decisions apart
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
         (tp, fn), (fp, tn) = data.by_decision["positives"], data.by_decision["negatives"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
-from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.binning_errors import auc_effect, average_precision_effect, top_effect
 from darkmetrics._kernels.rank_metrics import (
     auc_row_influence,
     average_precision,
@@ -41,7 +41,7 @@ def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
 
 
 def _tie_groups(data: EvaluationSet) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray, float]:
-    """Of each tie group the positive, missing and whole weight, and whether it is a bucket of different scores.
+    """Of each tie group the positive, missing and whole weight, and whether it is a bin of different scores.
 
     Last the smallest weight that a row has, if it counts at all.
     """
@@ -131,7 +131,7 @@ class RankMetric(Metric):
         return result
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        # A pair in a bucket counts one half (or in full), and in truth nothing, one half or in full.
+        # A pair in a bin counts one half (or in full), and in truth nothing, one half or in full.
         return abs(self.scale) * (1.0 if self.full_ties else 0.5) * auc_effect(*_tie_groups(data))
 
 
@@ -252,8 +252,8 @@ class TopMetric(Metric):
         if not cut.size:
             return 0.0
         at = int(cut[0])
-        bucket = float(known[at]), float(open_[at]), float(total[at]), float(share[at] * total[at])
-        change = top_effect(*bucket, float(known.sum() - known[at]) if self.uses_all else None)
+        bin_id = float(known[at]), float(open_[at]), float(total[at]), float(share[at] * total[at])
+        change = top_effect(*bin_id, float(known.sum() - known[at]) if self.uses_all else None)
         # The formula is proportional to the positives in the top; shares have been divided by all of them already.
         return float(self.formula(change, 1.0, k, n))
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
@@ -53,7 +54,7 @@ class ByLabel(Mechanism):
         it is as likely as not that this is larger, in either direction.
     n_draws : int
         Number of posterior draws.
-    strata : array-like of int or str, optional
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. Curve, missing rate and its
         difference between the classes have a level in each of at most 30 segments, shrunk toward a common one.
 
@@ -136,10 +137,10 @@ def check_strata(fit_data: FitData) -> None:
         without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (missing > 0.0))
         if without.size:
             first = int(without[0])
+            name = frames.stratum_name(int(table.strata[first]))
             raise InputError(
                 "strata",
-                f"stratum {int(table.strata[first])} has {int(missing[first]):,} missing rows and no {word} label "
-                "(ByLabel)",
+                f"stratum {name} has {int(missing[first]):,} missing rows and no {word} label (ByLabel)",
                 f"Without it the number of missing {word} labels cannot be estimated.",
                 f"Join the stratum with a neighbor, pass {REFERENCE_CODE}, or leave {named('strata')} out.",
             )

@@ -54,7 +54,7 @@ class ByScore(Mechanism):
         False treats the fitted probabilities as known, as the paper does: intervals are then too narrow.
     n_draws : int
         Number of posterior draws.
-    strata : array-like of int or str, optional
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. The curve has a level in each of at
         most 30 segments, shrunk toward a common one. Needs a logistic curve ("flexible", "beta", "platt").
 

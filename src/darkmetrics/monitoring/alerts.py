@@ -360,7 +360,8 @@ def _judge_groups(grouped: "GroupedEvaluation", targets: Mapping[str, float]) ->
 
 
 SCHEMA = "darkmetrics.groups/1"
-_HOW = "Give what .alerts() returned, its to_dict(), or a file with that as JSON."
+_HOW = f"Pass {code('what .alerts() returned, its to_dict(), or a file with that as JSON', 'alerts')}."
+_RESULT = code("no result of .alerts()", "result of alerts")
 
 
 def read_known_alerts(known: Any, names: Sequence[str], period: str | None) -> list[Alert] | None:
@@ -374,7 +375,7 @@ def read_known_alerts(known: Any, names: Sequence[str], period: str | None) -> l
         known = known.to_dict()
     result = known if isinstance(known, Mapping) else _read_json(known)
     if result.get("schema") != SCHEMA:
-        raise InputError("known_alerts", f"it is no result of .alerts() (its schema is not {SCHEMA!r})", "", _HOW)
+        raise InputError("known_alerts", f"{_RESULT} (its schema is not {SCHEMA!r})", "", _HOW)
     earlier, now = _describe_grouping(result.get("names"), result.get("period")), _describe_grouping(names, period)
     if earlier != now:
         rule = "Both results must have the same groups."
@@ -416,7 +417,7 @@ def _read_json(path: Any) -> Mapping[str, Any]:
     except (ValueError, RecursionError):  # no JSON, no UTF-8, or a path that no file can have
         raise InputError("known_alerts", f"{str(path)!r} is no JSON", "", _HOW) from None
     if not isinstance(result, Mapping):
-        raise InputError("known_alerts", f"{str(path)!r} is JSON, but no result of .alerts()", "", _HOW)
+        raise InputError("known_alerts", f"{str(path)!r} is JSON, but {_RESULT}", "", _HOW)
     return result
 
 

@@ -166,11 +166,11 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         example = repr(first if len(first) > 1 else first[0])
         if len(example) > _MAX_LETTERS:
             example = f"that of the first group ({describe_key(self.names, first)})"
-        columns = join_words([repr(name) for name in self.names])
+        names = join_words([repr(name) for name in self.names])
         raise MissingGroupError(
             f"{key!r} is not among the {counted(len(self.groups), 'group')}",
             "",
-            f"Give the value of {columns}, such as {example}.",
+            f"Pass the value of {names}, such as {example}.",
         )
 
     def label(self, key: GroupLike) -> str:

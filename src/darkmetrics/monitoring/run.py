@@ -2,19 +2,13 @@
 
 import datetime as dt
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._text import counted
-from darkmetrics.argument_types import (
-    FrameLike,
-    LabelValue,
-    RngLike,
-    Scope,
-    ZeroDivision,
-)
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, RngLike, Scope, ZeroDivision
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
@@ -40,11 +34,12 @@ from darkmetrics.missingness.base import Mechanism, MissingnessLike
 from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.reference import Reference
+from darkmetrics.monitoring.arrays import table_from_arrays
 from darkmetrics.monitoring.groups import describe_key, sort_keys
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
-from darkmetrics.wording import code, setting
+from darkmetrics.wording import Message, code, setting
 
 # Phrase for each kind of warning of a group.
 PHRASES = {
@@ -57,18 +52,18 @@ PHRASES = {
 
 @suggest_call("It is one of evaluate, which answers for all rows at once.")
 def evaluate_by(
-    y_true: str,
-    y_score: str,
+    y_true: ArrayLike | str,
+    y_score: ArrayLike | str,
     *,
-    data: FrameLike,
-    by: str | Sequence[str] | None = None,
-    time: str | None = None,
+    data: FrameLike | None = None,
+    by: ArrayLike | str | Sequence[str] | Mapping[str, ArrayLike] | None = None,
+    time: ArrayLike | str | None = None,
     period: str | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
     missingness: MissingnessLike | Reference = None,
     threshold: float | None = None,
-    y_pred: str | None = None,
-    sample_weight: str | None = None,
+    y_pred: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
     scope: Scope = "rows",
@@ -89,15 +84,16 @@ def evaluate_by(
 
     Parameters
     ----------
-    y_true, y_score : str
-        Columns of `data` with labels (missing ones null or NaN) and scores.
-    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
-        Table, as in `evaluate`.
-    by : str or list of str, optional
-        Grouping columns; null is a value like others. Not needed if `time` is passed.
-    time, period : str, optional
-        Column with dates or times, and the length of a period: "hour", "day", "week", "month", "quarter" or "year".
-        Without `period` each value of the column is a period.
+    y_true, y_score : array-like or str
+        Labels (missing ones null or NaN) and scores, or the names of their columns of `data`.
+    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths, optional
+        Table, as in `evaluate`. Without a table, all values per row are arrays.
+    by : str, list of str, array-like, or mapping from str to array-like, optional
+        Grouping columns; null is a value like others. Without a table, an array of groups or several by name. Not
+        needed if `time` is passed.
+    time, period : array-like or str, optional
+        Column or array with dates or times, and the length of a period: "hour", "day", "week", "month", "quarter" or
+        "year". Without `period` each value of the column is a period.
     metrics
         As in `evaluate`.
     missingness, threshold, y_pred, sample_weight, pos_label, missing_label, method, zero_division, confidence_level
@@ -153,7 +149,10 @@ def evaluate_by(
     <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
     arguments = dict(locals())
-    names = _grouping_columns(by, time, period)
+    if data is None:
+        return evaluate_by(**table_from_arrays(arguments))
+    time_name: Any = time
+    names = _grouping_columns(by, time_name, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if y_pred is None else "y_pred")
@@ -189,7 +188,7 @@ def evaluate_by(
             missing_label=missing_label,
             score_bins=score_bins,
             by=names if period is None else names[:-1],
-            time=None if period is None else time,
+            time=None if period is None else time_name,
             period=period,
             **times,
         )
@@ -217,7 +216,7 @@ def evaluate_by(
     _warn(results, notes)
     return GroupedEvaluation(
         names=names,
-        time=time,
+        time=time_name,
         period=period,
         groups={result.summary.key: result.summary for result in results},
         total=total,
@@ -306,8 +305,5 @@ def _warn(results: Sequence[GroupResult], total: Notes) -> None:
             texts.append(f"{' and '.join(rows)} {phrase}")
     if category is not None:
         text = "; ".join(texts)
-        warnings.warn(
-            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result have details.",
-            category,
-            stacklevel=level_of_caller(),
-        )
+        details = code("The notes of each group (groups[key].notes) and of the result have details.", "notes of groups")
+        warnings.warn(Message(f"{text[0].upper()}{text[1:]}. {details}"), category, stacklevel=level_of_caller())

@@ -15,6 +15,7 @@ from darkmetrics.monitoring.groups import GroupSummary, Key, format_cell, group_
 from darkmetrics.monitoring.periods import describe_delay
 from darkmetrics.result import Result, load
 from darkmetrics.tables import chance_text, level_text, plain_numbers
+from darkmetrics.wording import Message, code
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alert, Alerts
@@ -75,15 +76,19 @@ class GroupTexts(Result):
         notes = [f"In brackets: {level} intervals for {scope}, {model}."]
         warned = sum(bool(group.notes) and not group.too_small for group in result.groups.values())
         if warned and remarks:
+            have, their = ("has", "its") if warned == 1 else ("have", "their")
+            where = code(": groups[key].notes.", "group notes")
             notes.append(
-                f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
-                f"{'its' if warned == 1 else 'their'} labels ({'; '.join(result.remarks)}): groups[key].notes."
+                f"{counted(warned, 'group')} {have} something to say about {their} labels "
+                f"({'; '.join(result.remarks)}){where}"
             )
         notes += [f"All rows together: {note}" for note in result.total_notes]
         notes += _describe_binning(self._view)
         others = [name for name in result.metrics if name not in (self._view.targets or result.metrics)]
         if others:
-            notes.append(f"Not in the table, which has the metrics with a target: {join_words(others)}; see .grouped.")
+            where = code("; see .grouped.", "grouped")
+            notes.append(f"Not in the table, which has the metrics with a target: {join_words(others)}{where}")
+        notes = [Message(note) for note in notes]
         return [*notes, *describe_delay(result.names, result.time, result.period, result.groups, modeled=modeled)]
 
     def _table(self, most: int | None = _MAX_ROWS) -> tuple[list[str], list[list[str]]]:

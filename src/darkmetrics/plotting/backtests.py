@@ -1,4 +1,4 @@
-"""plot_pit, plot_coverage, plot_history and plot_verification: predictions and labels that arrived later."""
+"""plot_pit, plot_coverage, plot_history and plot_verification: estimates and labels that arrived later."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,19 +9,20 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
 from darkmetrics.verification import Verification
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axes":
-    """Are the predicted laws right? The PIT values of a metric, sorted, against what uniform ones would be.
+    """Plot the sorted PIT values of a metric against uniform quantiles.
 
-    A line along the diagonal means that laws are right, one above it that truths are larger than predicted, one that
-    starts below and ends above that laws are too narrow.
+    On the diagonal the distributions are calibrated. A line above it means that true values are larger than estimated;
+    a line that starts below and ends above means that distributions are too narrow.
 
-    The gray band would hold each point of right laws in 90% of backtests if every repeat had rows of its own. Repeats
-    share their rows, so that lines of right laws leave it more often. It is the band of the setup with fewest repeats.
+    The gray band contains each point of calibrated distributions in 90% of backtests if repeats share no rows. They do
+    share rows, so lines leave the band more often. The band is that of the setup with the fewest repeats.
 
     Examples
     --------
@@ -32,7 +33,7 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
     ... )
     >>> ax = dm.plotting.plot_pit(result, "accuracy")
     >>> ax.get_xlabel()
-    'share of repeats'
+    'fraction of repeats'
     """
     from scipy.stats import beta
 
@@ -56,15 +57,15 @@ def plot_pit(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axe
         low, high = (beta.ppf(q, place, fewest - place + 1) for q in (0.05, 0.95))
         ax.fill_between((place - 0.5) / fewest, low, high, color=style.grid_color(ax), zorder=0, linewidth=0)
     ax.plot([0, 1], [0, 1], color=style.muted_color(ax), linewidth=0.8, zorder=1)
-    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="share of repeats")
-    ax.set_ylabel(style.wrap_name(metric, 30) + "\nlaw at the truth (PIT)")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="fraction of repeats")
+    ax.set_ylabel(style.wrap_name(metric, 30) + "\nPIT of the true value")
     return style.finish_plot(ax)
 
 
 def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
-    """Do the intervals hold? The share of repeats whose interval held the truth, per metric and setup.
+    """Plot the coverage of intervals: the fraction of repeats that covered the true value, per metric and setup.
 
-    Bars are 90% intervals (Wilson's) over the repeats, the line is what the intervals promise.
+    Bars are 90% intervals (Wilson's) over the repeats; the line is the nominal coverage.
 
     Examples
     --------
@@ -88,7 +89,9 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
         signs = {**style.series_style(number), "linestyle": "none"}
         ax.errorbar(place, figures[:, 0], yerr=reach, **signs, capsize=2, label=style.escape_text(setup))
     ax.axhline(result.confidence_level, color=style.muted_color(ax), linewidth=0.8, zorder=0)
-    ax.set(ylim=(-0.03, 1.03), ylabel=f"share of {level_text(result.confidence_level)} intervals\nthat hold the truth")
+    ax.set(
+        ylim=(-0.03, 1.03), ylabel=f"fraction of {level_text(result.confidence_level)} intervals\nthat cover the truth"
+    )
     turned: dict[str, Any] = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if len(names) > 3 else {}
     ax.set_xticks(range(len(names)), [style.wrap_name(name) for name in names], **turned)
     ax.set_xlabel("metric")
@@ -96,9 +99,9 @@ def plot_coverage(result: Backtest, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> "Axes":
-    """What would have been said at each date, and what came true? Needs a backtest with `as_of`.
+    """Plot the estimates at each date of a backtest with `as_of`, and the values known now.
 
-    Bars are the intervals of each setup with the labels known then, black marks the values with the labels known now.
+    Bars are the intervals of each setup with the labels known then; black marks are values with the labels known now.
 
     Examples
     --------
@@ -115,19 +118,20 @@ def plot_history(result: Backtest, metric: str, *, ax: "Axes | None" = None) -> 
     """
     style.validate_result("result", result, Backtest, "what backtest returns")
     if not result.history:
-        raise InputError("result: no dates were replayed. Give as_of= to backtest.")
+        raise InputError("result", "no dates were replayed", "", f"Pass {setting('as_of')} to backtest.")
     for setup in result.scores:
-        result[setup, metric]  # has a message for a metric that is not there
+        result[setup, metric]  # raises the error for an unknown metric
     ax = style.new_axes(ax)
-    dates = list(dict.fromkeys(one.as_of for one in result.history))
+    dates = list(dict.fromkeys(replay.as_of for replay in result.history))
     setups = len(result.scores)
     for number, setup in enumerate(result.scores):
-        own = [one for one in result.history if (one.setup, one.metric) == (setup, metric)]
-        place = [dates.index(one.as_of) + (number - 0.5 * (setups - 1)) * 0.6 / setups for one in own]
-        reach = np.array([[one.mean - one.low, one.high - one.mean] for one in own]).reshape(-1, 2).T
+        replays = [replay for replay in result.history if (replay.setup, replay.metric) == (setup, metric)]
+        shift = (number - 0.5 * (setups - 1)) * 0.6 / setups
+        x = [dates.index(replay.as_of) + shift for replay in replays]
+        reach = np.array([[replay.mean - replay.low, replay.high - replay.mean] for replay in replays]).reshape(-1, 2).T
         signs = {**style.series_style(number), "linestyle": "none", "label": style.escape_text(setup)}
-        ax.errorbar(place, [one.mean for one in own], yerr=np.maximum(reach, 0.0), **signs, capsize=2)
-    truth = {one.as_of: one.truth for one in result.history if one.metric == metric}
+        ax.errorbar(x, [replay.mean for replay in replays], yerr=np.maximum(reach, 0.0), **signs, capsize=2)
+    truth = {replay.as_of: replay.truth for replay in result.history if replay.metric == metric}
     for at, date in enumerate(dates):
         if date in truth:
             label = "known now" if date == next(iter(truth)) else None

@@ -126,14 +126,14 @@ def _groups_of(result: GroupedEvaluation, period: GroupLike) -> tuple[list[Group
     segments = [name for name in result.names if name != result.time]
     if result.time is None or not segments:
         if period is not None:
-            raise InputError("period: there are no segments to draw at one period. Leave it out.")
+            raise InputError("period", "there are no segments to draw at one period", "", "Leave it out.")
         return groups, list(result.names), []
     place = result.names.index(result.time)
     chosen = _newest(groups, place) if period is None else period
     found = [group for group in groups if chosen in (group.key[place], key_text(group.key[place], result.period))]
     if not found:
         known = list(dict.fromkeys(key_text(group.key[place], result.period) for group in groups))
-        raise InputError(f"period: no group of {period!r}. There are {', '.join(map(repr, known[:12]))}.")
+        raise InputError("period", f"no group of {period!r}", f"There are {', '.join(map(repr, known[:12]))}.")
     when = key_text(found[0].key[place], result.period)
     return found, segments, [plain_text(f"{key_text(result.time)} {when}", 40)]
 

@@ -63,7 +63,7 @@ def plot_distribution(
     distribution = evaluation[metric]
     given: Any = target
     if given is not None and not (isinstance(given, Real) and math.isfinite(given)):
-        raise InputError(f"target: {given!r}. It must be a finite number.")
+        raise InputError("target", repr(given), "It must be a finite number.")
     ax = style.new_axes(ax)
     notes = [style.describe_scope(evaluation.scope)]
     places = [x for x in (evaluation.labeled_only[metric], target) if x is not None and np.isfinite(x)]

@@ -1,4 +1,4 @@
-"""plot_reliability and plot_scores: what the label model says, and which rows it speaks about."""
+"""plot_reliability and plot_scores: the label model next to the labels, and scores of labeled and missing rows."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,31 +20,29 @@ _MOST_BARS = 40
 
 
 def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
-    """Does the label model believe of missing rows what labeled rows of the same scores show?
+    """Plot the probabilities of missing rows against the labels of labeled rows with similar scores.
 
-    Each dot is a bin of scores: across, the probability that the label model gives to the missing rows in it; upwards,
-    the share of positives among the labeled rows in it. Both have bars of the evaluation's confidence level, across
-    over what the model holds possible, upwards for the chance in so few labels; dots grow with the number of labeled
-    rows. Dots on the diagonal: missing rows are taken to be like labeled ones. Dots beside it: the model believes that
-    they differ, as it should where labels are missing by label, or it is not calibrated.
+    Each dot is a bin of scores. The horizontal axis has the mean probability of its missing rows, the vertical axis the
+    fraction of positives among its labeled rows. Both have bars of the evaluation's confidence level; dots grow with
+    the number of labeled rows. On the diagonal the label model assumes that missing rows are like labeled rows.
+    Elsewhere it assumes that they differ, as it should if labels are missing by label, or it is not calibrated.
 
     Parameters
     ----------
     evaluation : Evaluation
         The result of `evaluate`.
     ax : Axes, optional
-        Axes to draw on; a new figure if none are given.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
     Axes
-        Those drawn on.
 
     Notes
     -----
-    Up to ten bins hold nearly equal parts of both kinds of rows; a bin without one of them is left out, and the legend
-    says how many are. Rows count once, whatever their weight. The bars upwards are equal-tailed intervals of a Beta law
-    (Jeffreys).
+    Up to ten bins have nearly equal numbers of both kinds of rows. Bins without labeled or without missing rows are
+    left out, and the legend has their number. Weights are ignored. Vertical bars are equal-tailed intervals of a Beta
+    distribution (Jeffreys).
 
     Examples
     --------
@@ -53,7 +51,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     >>> result = dm.evaluate(y_true, y_score, missingness="by_score")
     >>> ax = dm.plotting.plot_reliability(result)
     >>> ax.get_ylabel()
-    'share of positive labels'
+    'fraction of positive labels'
     """
     style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
     ax = style.new_axes(ax)
@@ -61,21 +59,21 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         xlim=(-0.03, 1.03),
         ylim=(-0.03, 1.03),
         xlabel="label model: probability of missing rows",
-        ylabel="share of positive labels",
+        ylabel="fraction of positive labels",
     )
     if not evaluation.data.missing_cells.size or not evaluation.data.n_labeled:
         style.draw_message(ax, "no missing labels" if evaluation.data.n_labeled else "no labeled rows to compare with")
         return ax
     bins = _reliability(evaluation)
-    if not bins.believed.size:
+    if not bins.modeled.size:
         style.draw_message(ax, "no scores that both labeled and missing rows have")
         return ax
     ax.plot([0.0, 1.0], [0.0, 1.0], color=style.muted_color(ax), linewidth=0.8, linestyle=style.LINES[1], zorder=1)
     level = level_text(evaluation.confidence_level)
     ax.errorbar(
-        bins.believed,
+        bins.modeled,
         bins.share,
-        xerr=_reach(bins.believed, bins.believed_ends),
+        xerr=_reach(bins.modeled, bins.modeled_ends),
         yerr=_reach(bins.share, bins.share_ends),
         fmt="none",
         ecolor=style.ESTIMATE,
@@ -83,7 +81,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         label=f"{level} bars",
     )
     ax.scatter(
-        bins.believed,
+        bins.modeled,
         bins.share,
         s=25.0 + 100.0 * bins.labeled / bins.labeled.max(),
         color=style.ESTIMATE,
@@ -91,15 +89,15 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         zorder=3,
         label=_size_label(bins.labeled),
     )
-    left_out = f"{bins.left_out} of {bins.left_out + bins.believed.size} bins left out"
+    left_out = f"{bins.left_out} of {bins.left_out + bins.modeled.size} bins left out"
     return style.finish_plot(ax, notes=[left_out] if bins.left_out else [])
 
 
 class _Bins(NamedTuple):
-    """Rows of similar scores: what the label model believes of the missing ones, and what the labeled ones show."""
+    """Rows with similar scores: probabilities of the missing rows, and fractions of positives of the labeled rows."""
 
-    believed: FloatArray
-    believed_ends: FloatArray
+    modeled: FloatArray
+    modeled_ends: FloatArray
     share: FloatArray
     share_ends: FloatArray
     labeled: FloatArray
@@ -133,12 +131,12 @@ def _reliability(evaluation: Evaluation) -> _Bins:
 
 
 def _sums(place: Any, values: Any, size: int) -> FloatArray:
-    """Sums of the values at each of `size` places, of which some may be empty."""
+    """Return the sums of values at each of `size` positions."""
     return np.asarray(np.bincount(place, weights=values, minlength=size), dtype=np.float64)
 
 
 def _reach(centre: FloatArray, ends: FloatArray) -> FloatArray:
-    """How far bars go either side; a mean may lie outside the quantiles of a skew law."""
+    """Return the lengths of error bars; a mean may be outside the quantiles of a skewed distribution."""
     reach: FloatArray = np.maximum(np.stack([centre - ends[0], ends[1] - centre]), 0.0)
     return reach
 
@@ -149,22 +147,20 @@ def _size_label(count: FloatArray) -> str:
 
 
 def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
-    """Do missing rows have other scores than labeled ones?
+    """Plot the scores of labeled and of missing rows as two histograms.
 
-    Two histograms, each of the rows of its kind. Where they differ, dropping the missing rows changes what is measured;
-    labels missing by pure chance leave none but small differences.
+    If the histograms differ, labels are not missing at random, and metrics of the labeled rows alone may be biased.
 
     Parameters
     ----------
     evaluation : Evaluation
         The result of `evaluate`. Its threshold is drawn too, unless decisions were given as `y_pred`.
     ax : Axes, optional
-        Axes to draw on; a new figure if none are given.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
     Axes
-        Those drawn on.
 
     Examples
     --------
@@ -196,13 +192,13 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
         ax.axvline(
             data.threshold, color=style.ink_color(ax), linestyle=style.LINES[3], label=f"threshold {data.threshold:g}"
         )
-    ax.set(xlabel="score", ylabel="share of rows")
+    ax.set(xlabel="score", ylabel="fraction of rows")
     ax.set_ylim(bottom=0.0)
     return style.finish_plot(ax)
 
 
 def _edges(score: FloatArray, rows: int) -> FloatArray:
-    """Bars of equal width, by Rice's rule for that many rows; those of probabilities begin at 0 and end at 1."""
+    """Return edges of bars of equal width by Rice's rule; those of probabilities begin at 0 and end at 1."""
     low, high = float(score[0]), float(score[-1])
     if low >= 0.0 and high <= 1.0:
         low, high = 0.0, 1.0

@@ -27,6 +27,7 @@ from darkmetrics.plotting.summaries import (
     view_values,
 )
 from darkmetrics.tables import chance_text, level_text
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,8 +146,11 @@ def lines_of(view: Alerts, metric: str) -> dict[Key, _Line]:
     time = time_name(result.names, result.time, result.groups)
     if time is None:
         raise InputError(
-            f"result: has no periods, only {' and '.join(map(repr, result.names))}. Give evaluate_by dates, "
-            "such as time='booked', period='month', or a column that is in order as time=."
+            "result",
+            f"has no periods, only {' and '.join(map(repr, result.names))}",
+            "",
+            f"Pass dates to evaluate_by, such as {setting('time', 'booked')}, {setting('period', 'month')}, or an "
+            f"ordered column as {setting('time')}.",
         )
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
@@ -163,7 +167,7 @@ def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> K
     if segment is _ANY and len(lines) == 1:
         return next(iter(lines))
     if not names:
-        raise InputError(f"segment: {segment!r}, but there are periods only. Leave it out.")
+        raise InputError("segment", f"{segment!r}, but there are periods only", "", "Leave it out.")
     key = segment if isinstance(segment, tuple) else (segment,)
     if key in lines:
         return key
@@ -171,7 +175,7 @@ def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> K
     there = f"{', '.join(known[:5])}{f' and {len(known) - 5:,} more' if len(known) > 5 else ''}"
     found = f"there are {len(lines):,} of {', '.join(names)}" if segment is _ANY else f"there is none {segment!r}"
     all_of_them = ", or draw all with plot_segments" if segment is _ANY else ""
-    raise InputError(f"segment: {found}. Say which one to draw{all_of_them}: {there}.")
+    raise InputError("segment", found, "", f"Pass the one to draw{all_of_them}: {there}.")
 
 
 def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, periods: list[Any]) -> Column:
@@ -180,9 +184,9 @@ def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, p
     before = view.grouped
     if before.names != result.names or before.time != result.time:
         there, here = (", ".join(map(repr, one.names)) for one in (before, result))
-        raise InputError(f"before: is by {there}, but result is by {here}. Evaluate both by the same columns.")
+        raise InputError("before", f"is by {there}, but result is by {here}", "", "Evaluate both by the same columns.")
     if metric not in before.metrics:
-        raise InputError(f"before: has no {metric!r}. Evaluate it with the same metrics.")
+        raise InputError("before", f"has no {metric!r}", "", "Evaluate it with the same metrics.")
     place = len(chosen) if result.time is not None else 0
     keys = [(*chosen[:place], period, *chosen[place:]) for period in periods]
     groups = [before.groups.get(key) for key in keys]

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.exceptions import MethodError
 from darkmetrics.monitoring import Alerts, GroupedEvaluation
 from darkmetrics.monitoring.groups import key_text
 from darkmetrics.plotting import style
@@ -89,10 +88,7 @@ def _figure(count: int) -> "tuple[Any, Axes, list[Axes]]":
     The head is axes of no height: what stands on them has a place in the layout, a title of the figure stands above it.
     A legend of the figure itself would lie under its title.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
+    plt = style.load_pyplot()
     across = min(_ACROSS, count)
     down = -(-count // across)
     size = (_WIDTH * max(across, 2), _TOP + _HEIGHT * down)

@@ -37,12 +37,17 @@ def new_axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) ->
     """The axes to draw on: those given, or those of a new figure."""
     if ax is not None:
         return ax
+    new: Axes = load_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+    return new
+
+
+def load_pyplot() -> Any:
+    """Return the module that makes figures, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
-    new: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
-    return new
+        raise MethodError("plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.") from None
+    return plt
 
 
 def background_color(ax: "Axes") -> tuple[float, float, float]:
@@ -96,7 +101,7 @@ def draw_grid(ax: "Axes", axis: Literal["x", "y"]) -> None:
 def validate_result(argument: str, result: Any, kind: type, how: str) -> None:
     """What is drawn must be a result of the kind that a plot is for; `how` says where to get one."""
     if not isinstance(result, kind):
-        raise InputError(f"{argument}: expected {how}, got {type(result).__name__}.")
+        raise InputError(argument, f"expected {how}, got {type(result).__name__}")
 
 
 def series_style(number: int) -> dict[str, Any]:

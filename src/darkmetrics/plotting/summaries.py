@@ -41,7 +41,7 @@ class Column(NamedTuple):
 def view_of(argument: str, result: GroupedEvaluation | Alerts) -> Alerts:
     """The alerts to draw; with no target where none was asked for."""
     if not isinstance(result, GroupedEvaluation | Alerts):
-        raise InputError(f"{argument}: expected {HOW}, got {type(result).__name__}.")
+        raise InputError(argument, f"expected {HOW}, got {type(result).__name__}")
     return result._view
 
 
@@ -111,7 +111,7 @@ def draw_means(ax: "Axes", x: FloatArray, y: FloatArray, column: Column, size: f
 def validate_count(argument: str, value: Any) -> int:
     """Validate how many groups or segments are drawn at most."""
     if not is_whole(value) or value < 1:
-        raise InputError(f"{argument}: {value!r}. It must be a whole number of at least 1.")
+        raise InputError(argument, repr(value), "It must be a whole number of at least 1.")
     return int(value)
 
 

@@ -27,46 +27,14 @@ def link(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "data:text/csv;charset=utf-8," + quote(text.encode("utf-8", "replace"), safe=",.-_ ")
 
 
-def links(summary: Mapping[str, Any]) -> dict[str, str]:
-    """A link for each table of numbers of an evaluation's page."""
-    found = {"metrics": link(*_metrics(summary))}
-    if summary.get("confusion"):
-        counts = [(name, entry) for name, entry in summary["confusion"].items() if isinstance(entry, Mapping)]
-        found["confusion"] = link(["count", *counts[0][1]], [[name, *entry.values()] for name, entry in counts])
-    curves, asked = summary["curves"], summary["what_if"]
-    if curves["absent"] is None:
-        found["threshold"] = link(*_bands("threshold", curves["thresholds"], curves["metrics"]))
-    for key in ("roc", "precision_recall"):
-        if curves.get(key):
-            columns = {name: values for name, values in curves[key].items() if isinstance(values, list)}
-            found[key] = link(list(columns), zip(*columns.values(), strict=True))
-    if asked["absent"] is None:
-        found["share"] = link(*_bands("share", asked["shares"], asked["metrics"]))
-    return found
-
-
-def _metrics(summary: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    columns = ["mean", "low", "high", "labeled_only", "lowest_possible", "highest_possible", "std", "method"]
-    header = ["metric", *columns, "sensitivity_low", "sensitivity_high", "target", "target_probability", "verdict"]
-    rows = []
-    for name, entry in summary["metrics"].items():
-        target = entry["target"] or {}
-        moved = [entry["sensitivity"]["low"], entry["sensitivity"]["high"]]
-        goal = [target.get(key) for key in ("value", "probability", "verdict")]
-        rows.append([name, *(entry[column] for column in columns), *moved, *goal])
-    return header, rows
-
-
-def _bands(along: str, places: Sequence[float], bands: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
-    """One line for each metric and place."""
-    columns = list(dict.fromkeys(name for band in bands.values() for name, v in band.items() if isinstance(v, list)))
-    nothing: list[None] = [None] * len(places)
-    rows = [
-        [name, place, *(band.get(column, nothing)[i] for column in columns)]
+def band_records(along: str, places: Sequence[float], bands: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a record for each metric and place of bands, with empty columns that only other metrics have."""
+    columns = dict.fromkeys(name for band in bands.values() for name, v in band.items() if isinstance(v, list))
+    return [
+        {"metric": name, along: place, **{column: band[column][i] if column in band else None for column in columns}}
         for name, band in bands.items()
         for i, place in enumerate(places)
     ]
-    return ["metric", along, *columns], rows
 
 
 def _cell(value: Any) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.hypothesis_tests import Capital, allows_labels, least_log_capital, log_moments
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
-from darkmetrics.argument_types import ArrayLike, Duration
+from darkmetrics._text import a_kind_of
+from darkmetrics.argument_types import ArrayLike, Duration, FrameLike
 from darkmetrics.constraints import checked
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -24,6 +26,7 @@ from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
 from darkmetrics.verification.labels import Batch, batches_of
 from darkmetrics.verification.result import ResolvedMetric, Verification
+from darkmetrics.wording import code, named, setting
 
 # Number of posterior draws. An evaluation has 64; as labels arrive, what lies between draws matters: with 64, one in
 # nine tests of correct delayed labels rejected at 5%. A curve of scores needs fewer draws than hazards of many ages.
@@ -36,11 +39,12 @@ ARRIVALS = ("alike", "late", "any")
 @checked
 def verify(
     before: Evaluation | EvaluationSet,
-    after: ArrayLike | EvaluationSet | Mapping[Any, EvaluationSet],
-    y_score: ArrayLike | None = None,
+    after: ArrayLike | str | EvaluationSet | Mapping[Any, EvaluationSet],
+    y_score: ArrayLike | str | None = None,
     *,
-    time: ArrayLike | None = None,
-    age: ArrayLike | None = None,
+    data: FrameLike | None = None,
+    time: ArrayLike | str | None = None,
+    age: ArrayLike | str | None = None,
     elapsed: Duration | None = None,
     arrival: str | None = None,
     alpha: float = 0.05,
@@ -56,16 +60,20 @@ def verify(
     before : Evaluation or EvaluationSet
         The earlier evaluation; or its rows, for example from `EvaluationSet.from_parquet`, with the arguments of the
         earlier evaluation.
-    after : array-like, EvaluationSet or mapping
+    after : array-like, str, EvaluationSet or mapping
         Labels of the rows that have received one since, or of all rows again: missing labels NaN, None or null.
-        Arrays, a set built like the earlier set, or a mapping from times to sets of the rows whose labels arrived then.
-    y_score : array-like of float
-        Scores, if `after` is an array.
-    time : array-like, optional
+        An array, a column of `data`, a set built like the earlier set, or a mapping from times to sets of the rows
+        whose labels arrived then.
+    y_score : array-like of float or str
+        Scores, if `after` is an array or a column.
+    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths, optional
+        Table whose columns the other arguments name. Its engine counts the rows; with `time` or `age` the columns are
+        read into memory.
+    time : array-like or str, optional
         When each label arrived: time since `before`, or dates. Rows that had their label before have none, or an
         earlier date. Delayed labels need the time since `before`, or an evaluation of a table, whose `as_of` converts
         dates. If not passed, all labels are one batch; the order of the rows does not matter.
-    age : array-like, optional
+    age : array-like or str, optional
         For rows with ages: the age of each row in `before`; or the date when it was scored, if `before` is of a table
         with `as_of`.
     elapsed : float or timedelta, optional
@@ -106,14 +114,17 @@ def verify(
     if isinstance(before, EvaluationSet):
         before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):
-        raise InputError(f"before: expected an Evaluation or an EvaluationSet, got {type(before).__name__}.")
+        raise InputError("before", type(before).__name__, "It must be an Evaluation or an EvaluationSet.")
     elif evaluate_arguments:
         name = next(iter(evaluate_arguments))
-        raise InputError(f"{name}: the Evaluation already has it. Pass it together with an EvaluationSet only.")
+        rule = "An Evaluation already has it."
+        raise InputError(name, "passed with an Evaluation", rule, f"Pass {named(name)} with an EvaluationSet only.")
     before = before.rows  # labels are the same for rows and population
     if not before.data.n_missing:
-        raise InputError("before: no label was missing, so there is nothing to verify.")
+        raise InputError("before", "no missing label", "Verification compares labels that were missing then.")
     before.posterior.check_independent("verify assumes")
+    if data is not None:
+        after, y_score, time, age = _columns_of_table(before.data, data, after, y_score, time, age)
     chosen = _arrival_of(before, arrival)
     as_of = None if before.arrival is None else before.arrival.as_of
     batches = batches_of(before.data, after, y_score, time, age, as_of)
@@ -137,22 +148,43 @@ def verify(
     )
 
 
+def _columns_of_table(before: EvaluationSet, data: Any, after: Any, y_score: Any, time: Any, age: Any) -> list[Any]:
+    """Return labels, scores, times and ages of a table; labels and scores alone are counted where they are."""
+    arguments = {"after": after, "y_score": y_score, "time": time, "age": age}
+    names = {argument: value for argument, value in arguments.items() if value is not None}
+    for argument, value in names.items():
+        if not isinstance(value, str):
+            raise InputError(argument, a_kind_of(value), f"With {setting('data')} it is the name of a column.")
+    if y_score is not None and time is None and age is None and before.threshold is not None:
+        bins = "exact" if before.score_bins is None else before.score_bins
+        settings: dict[str, Any] = {"threshold": before.threshold, "pos_label": before.pos_label, "score_bins": bins}
+        try:
+            return [EvaluationSet(after, y_score, data=data, **settings), None, None, None]
+        except InputError as error:
+            raise error.worded_for({"y_true": "after"}) from None
+    return list({**arguments, **frames.read_columns(data, names)}.values())
+
+
 def _arrival_of(before: Evaluation, arrival: str | None) -> str:
     if arrival is not None and arrival not in ARRIVALS:
         raise unknown_name("arrival", "way of arriving", str(arrival), ARRIVALS)
     late = isinstance(before.model, FittedDelays)
     if arrival == "late" and not late:
         raise InputError(
-            "arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with "
-            "missingness=dm.missing.Delayed(...)."
+            "arrival",
+            "'late', but the evaluation has no delays of labels",
+            "",
+            f"Evaluate with {code('missingness=dm.missing.Delayed(...)')}.",
         )
     if late:
         ages = before.data.cells.ages
         mature = ages is not None and bool(ages.mature.any())
         if mature and arrival == "late":
             raise InputError(
-                "arrival: 'late', but only positives arrive before the maturity, so that a label that came says "
-                "nothing that was not certain. Leave it out: 'any' counts what is known of all rows."
+                "arrival",
+                "'late', but only positives arrive before the maturity",
+                "A label that arrives is then certain, and tests nothing.",
+                f"Leave {named('arrival')} out: 'any' uses what is known of all rows.",
             )
         return arrival or ("any" if mature else "late")
     return arrival or ("alike" if isinstance(before.model, ByScore) else "any")
@@ -227,13 +259,15 @@ def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float
     given = [batch.until for batch in batches if batch.until is not None]
     if len(given) == len(batches):
         if elapsed is not None:
-            raise InputError("elapsed: the times of labels already say it. Give one of them.")
+            raise InputError("elapsed", f"passed with {named('time')}", "", "Pass one of the two.")
         return given
     if elapsed is None or len(batches) > 1:
         raise InputError(
-            "time: late labels come at an age, so say when: time= since the earlier evaluation, as a number or "
-            "timedelta in the unit of its ages (or as dates, where it knows its as_of), or elapsed= for all of them "
-            "together."
+            "time",
+            "missing",
+            "Delayed labels arrive at an age.",
+            f"Pass {setting('time')} since the earlier evaluation, as a number or timedelta in the unit of its ages "
+            f"(or as dates, if it has {named('as_of')}), or {setting('elapsed')} for all labels together.",
         )
     assert data.cells.ages is not None
     return [positive_span("elapsed", elapsed, days=data.cells.ages.days)]

@@ -23,7 +23,6 @@ from darkmetrics.cli.output import (
     in_words,
     progress,
     publish,
-    write_output,
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
@@ -79,14 +78,11 @@ def main(
         with in_words(names):
             change = dm.compare_evaluations(after, earlier, names=_names(options.file, before))
             if page.report is not None:
-                from darkmetrics.report.changed import change_page
-
                 called = dict(zip(("file", "before"), change.names, strict=True))
                 source = called | {
                     f"{name} column": column for name, column in names.items() if names is not _OF_COUNTS
                 }
-                text = change_page(change, title=page.title, source=source | {"command": command_line()})
-                write_output(page.report, text, "--report")
+                change.report(page.report, title=page.title, source=source | {"command": command_line()})
     verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
     return publish(_as_result(change, verdicts, names), common.result_format, common.output)
 

@@ -37,7 +37,6 @@ from darkmetrics.cli.output import (
     in_words,
     progress,
     publish,
-    write_output,
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
@@ -134,12 +133,10 @@ def main(
             verdicts = _verdicts(comparison, required)
             result = _as_result(comparison, verdicts)
             if page.report is not None:
-                from darkmetrics.report.models import comparison_page
-
                 source = {"file": rows.source, "label column": options.label}
                 source |= {f"scores of {name}": column for name, column in columns.items()}
                 source["command"] = command_line()
-                write_output(page.report, comparison_page(comparison, title=page.title, source=source), "--report")
+                comparison.report(page.report, title=page.title, source=source)
     return publish(result, common.result_format, common.output)
 
 

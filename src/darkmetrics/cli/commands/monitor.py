@@ -2,6 +2,7 @@
 
 from __future__ import annotations  # names of the library in annotations must not import it
 
+import shlex
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import darkmetrics as dm
 from darkmetrics._text import counted, whole_number_from
 from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import add_metrics, settings_of, targets_from
-from darkmetrics.cli.inputs import load, paths_of, read_reference
+from darkmetrics.cli.inputs import file_of, load, paths_of, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
 from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
@@ -51,6 +52,8 @@ EXAMPLE = (
 )
 
 _PICTURES = (".png", ".svg", ".pdf")
+# Parts of the name of a column of dates.
+_WORDS_OF_TIME = ("day", "date", "time", "month", "week")
 # Rows of a table that a person reads; CSV and JSON have all groups.
 _SHOWN = 40
 
@@ -115,7 +118,7 @@ def main(
     _check_plot(plot, common.output, [*inputs, known])
     check_report(page.report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
-        raise InputError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
+        raise InputError("--by", "no column of groups", "", _ask_for_groups(options.file))
     targets = targets_from(options.target)
     from darkmetrics.monitoring.alerts import alerts_of, check_settings
 
@@ -159,10 +162,7 @@ def main(
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
     if page.report is not None:
-        from darkmetrics.report.groups import groups_page
-
-        source = rows.described | {"command": command_line()}
-        write_output(page.report, groups_page(result, title=page.title, source=source), "--report")
+        result.report(page.report, title=page.title, source=rows.described | {"command": command_line()})
     return publish(_as_result(result), common.result_format, common.output)
 
 
@@ -179,6 +179,14 @@ def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) 
         raise InputError("--plot", f"{plot} is the --output as well", "", "Pass another file.")
     if find_spec("matplotlib") is None:
         raise InputError("--plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.")
+
+
+def _ask_for_groups(files: list[str] | str) -> str:
+    """Return the request for groups, with the command to run if there is a column of dates."""
+    columns = file_of(paths_of(files)[0]).column_names if "-" not in paths_of(files) else []
+    day = next((name for name in columns if any(word in name.lower() for word in _WORDS_OF_TIME)), None)
+    request = "Pass one, or a column of dates as --time."
+    return request if day is None else f"{request} Run: {command_line()} {shlex.join(['--time', day])} --period month"
 
 
 def _known_file(known: str | None, common: CommonOptions) -> str | None:
