@@ -342,7 +342,7 @@ def table():
     return pl.DataFrame(columns).with_columns(pl.col("y").fill_nan(None))
 
 
-MECHANISMS = {
+MECHANISMS: dict[str, tuple[Any, Any]] = {
     "none": (lambda t: None, lambda: None),
     "fixed": (lambda t: dm.missing.Fixed(t["q"].to_numpy()), lambda: dm.missing.Fixed("q")),
     "strata": (lambda t: dm.missing.ByScore(strata=t["region"].to_list()), lambda: dm.missing.ByScore(strata="region")),

@@ -203,7 +203,7 @@ def test_a_public_function_has_few_parameters(name):
 
 
 def test_help_begins_with_a_short_signature():
-    text = pydoc.render_doc(dm.evaluate, renderer=pydoc.plaintext)
+    text = pydoc.plain(pydoc.render_doc(dm.evaluate))
     signature = text[text.index("evaluate(") : text.index("-> 'Evaluation'")]
     assert len(textwrap.wrap(signature, 80)) <= 12
 
