@@ -262,7 +262,7 @@ def probabilities_of_buckets(word, kind, monkeypatch):
     data = EvaluationSet(y, score)
     binned = ByScore(word).posterior(data)
     assert binned.probability.shape[1] <= 2048 < data.cells.score.size
-    monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
+    monkeypatch.setattr(score_table_module, "_BINS", 10**9)
     exact = ByScore(word).posterior(data)
     assert exact.probability.shape[1] == data.missing_cells.size
     return [posterior.on_all_cells.probability.mean(axis=0) for posterior in (binned, exact)]
