@@ -50,18 +50,19 @@ def measure(case: Case) -> dict[str, Any]:
     }
 
 
+_METHODS = """
+| method | when | accuracy |
+|:--|:--|:--|
+| enumerate | at most 2^15 label assignments | exact |
+| count | at most four kinds of rows, up to 2^19 combinations of counts | exact |
+| expand | many rows decide (estimated error at most 0.008) | cdf within 0.01 |
+| draw | few rows decide: 2^16 imputations | cdf within 0.01 |
+"""
+
+
 def describe_methods(measured: pd.DataFrame) -> str:
     """Return the table of methods: when each is used and the accuracy it promises."""
-    return "\n".join(
-        [
-            "| method | when | accuracy |",
-            "|:--|:--|:--|",
-            "| enumerate | at most 2^15 label assignments | exact |",
-            "| count | at most four kinds of rows, up to 2^19 combinations of counts | exact |",
-            "| expand | many rows decide (estimated error at most 0.008) | cdf within 0.01 |",
-            "| draw | few rows decide: 2^16 imputations | cdf within 0.01 |",
-        ]
-    )
+    return _METHODS.strip()
 
 
 def describe_errors(measured: pd.DataFrame) -> str:
