@@ -1,4 +1,4 @@
-"""Tables of any engine are compared by their exact scores, and where these do not fit, buckets say what they move."""
+"""Tables of any engine are compared by their exact scores, and where these do not fit, bins say what they move."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SKLEARN = {"roc_auc": roc_auc_score, "average_precision": average_precision_scor
 
 
 def few_positives(n=400, models="ABCD"):
-    """Scores that crowd near zero, as those of rare events do: they share few buckets."""
+    """Scores that crowd near zero, as those of rare events do: they share few bins."""
     rng = np.random.default_rng(0)
     y = (rng.random(n) < 0.02).astype(int)
     gains = dict(zip("ABCD", (1.2, 1.3, 1.1, 1.25), strict=True))
@@ -85,7 +85,7 @@ def test_every_engine_draws_the_same_labels(in_every_place):
 
 @pytest.mark.parametrize("score_bins", [16, 64, 512])
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
-def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, score_bins):
+def test_bins_move_no_metric_and_no_difference_further_than_they_say(models, score_bins):
     table = few_positives(models=models)
     told: Any = {"y_true": "y", "scores": list(models), "metrics": list(SKLEARN), "threshold": 0.02}
     found = dm.compare(data=table, score_bins=score_bins, **told)
@@ -98,13 +98,13 @@ def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, 
         for other in models[1:]:
             moved = found.difference(metric, other, "A").mean() - (values[other] - values["A"])
             assert abs(moved) <= found.binning_error(metric, other, "A") + 1e-12
-    assert f"Scores are in {score_bins} buckets: that moves roc_auc by at most" in found._notes()[-1]
+    assert f"Scores are in {score_bins} bins: that moves roc_auc by at most" in found._notes()[-1]
     entry = found.to_dict()["metrics"]["roc_auc"]["differences"][0]
     assert entry["binning_error"] == found.binning_error("roc_auc", models[1], "A")
 
 
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
-def test_a_chance_that_buckets_may_turn_is_never_said_without_a_word(models):
+def test_a_chance_that_bins_may_turn_is_never_said_without_a_word(models):
     table = few_positives(models=models)
     told: Any = {"y_true": "y", "scores": list(models), "metrics": "roc_auc", "threshold": 0.02}
     rough = dm.compare(data=table, score_bins=32, **told)
@@ -116,12 +116,12 @@ def test_a_chance_that_buckets_may_turn_is_never_said_without_a_word(models):
     exact = dm.compare(data=table, **told)
     assert exact.probability_best("roc_auc").ranges == {}
     assert "(0%" not in str(exact)
-    assert "bucket" not in str(exact)
+    assert " bins" not in str(exact)
 
 
 @pytest.mark.parametrize("scope", ["rows", "population"])
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
-def test_chances_with_exact_scores_are_within_what_buckets_leave_open(models, scope):
+def test_chances_with_exact_scores_are_within_what_bins_leave_open(models, scope):
     table = few_positives(models=models)
     table = table.with_columns(y=pl.when(pl.Series(np.arange(400) % 4 > 0)).then(pl.col("y")))
     told: Any = {
@@ -152,7 +152,7 @@ def test_a_metric_whose_bound_is_not_known_leaves_every_chance_open():
     assert "is not known: with exact scores the probability is 0% to 100%" in found.sentence("odd")
 
 
-def test_beyond_the_rows_that_fit_buckets_are_as_fine_as_cells_allow(monkeypatch):
+def test_beyond_the_rows_that_fit_bins_are_as_fine_as_cells_allow(monkeypatch):
     monkeypatch.setattr(counting, "MOST_EXACT", 200)
     table = few_positives(2000)
     told: Any = {"y_true": "y", "scores": list("ABCD"), "metrics": "roc_auc", "threshold": 0.02}
@@ -169,7 +169,7 @@ def test_beyond_the_rows_that_fit_buckets_are_as_fine_as_cells_allow(monkeypatch
 
 def test_few_different_scores_of_many_rows_are_exact(monkeypatch):
     monkeypatch.setattr(counting, "MOST_EXACT", 4000)
-    monkeypatch.setattr(counting, "_BUCKETS", 256)
+    monkeypatch.setattr(counting, "_BINS", 256)
     rng = np.random.default_rng(0)
     columns = {name: rng.integers(300, 330, 20_000).astype(float) for name in "AB"}
     table = pl.DataFrame({"y": rng.integers(0, 2, 20_000), **columns})

@@ -676,7 +676,7 @@ def test_a_model_called_like_all_of_them_does_not_take_the_place_of_their_law():
     y_true, scores, p, _ = problem(14)
     told = {"a": scores["a"], "all scores together": scores["b"]}
     found = dm.compare(y_true, told, metrics="accuracy", missingness=dm.missing.Fixed(p))
-    with pytest.raises(dm.InputError, match="'all scores together' is what the law of all is called"):
+    with pytest.raises(dm.InputError, match="^model: 'all scores together' is the name of the joint distribution. Rename the model."):
         found.by_calibration("accuracy", "a", "all scores together")
 
 
@@ -731,7 +731,7 @@ def test_a_database_is_asked_for_one_group_by(monkeypatch):
     assert found.rows.score_bins is None
 
 
-def test_buckets_of_two_scores_move_decisions_nowhere():
+def test_bins_of_two_scores_move_decisions_nowhere():
     pl = pytest.importorskip("polars")
     columns = table_of_rows(2000)
     frame = pl.DataFrame(columns).lazy()
@@ -745,7 +745,7 @@ def test_buckets_of_two_scores_move_decisions_nowhere():
     exact, rough = (dm.compare(data=frame, score_bins=score_bins, **told) for score_bins in ("exact", 64))
     assert rough.rows.score_bins == 64
     assert rough.rows.missing.size < exact.rows.missing.size
-    assert "64 buckets" in str(rough)
+    assert "64 bins" in str(rough)
     distributions = [one.difference("f1", "p2", "p1") for one in (exact, rough)]
     assert abs(distributions[0].mean() - distributions[1].mean()) < 1e-12
     ranks = [one.difference("roc_auc", "p2", "p1") for one in (exact, rough)]

@@ -407,7 +407,7 @@ def test_a_command_that_cannot_be_read_is_one_line(refused, arguments):
         (["--zero-division", "2"], "--zero-division: 2.0. It must be 'warn', 0, 1 or nan."),
         (["--prob", "id"], "column 'id' (--prob): 2 at row 2. Probabilities must lie in [0, 1]."),
         (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 in addition to 0 and 1."),
-        (["--threshold", "nan"], "--threshold: NaN."),
+        (["--threshold", "nan"], "--threshold: nan. It must be a finite number"),
         (
             ["--pred", "id", "--threshold", "0.5"],
             "--threshold: 0.5, but column 'id' (--pred) already has the predictions.",

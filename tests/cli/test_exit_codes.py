@@ -149,7 +149,7 @@ def test_input_that_cannot_be_read_is_a_line_about_it(run, csv_file, monkeypatch
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("evaluate - <&-", "standard input: is closed. Pass a file, or send something through a pipe."),
+        ("evaluate - <&-", "standard input: is closed. Pass a file, or pipe rows into the command."),
         ("evaluate - < latin.csv", "standard input: is not UTF-8 text. Save it as UTF-8."),
         ("evaluate no.csv", "no.csv: no such file."),
     ],

@@ -118,7 +118,7 @@ def test_a_changed_file_may_be_many(run, lake):
 
 
 def test_standard_input_is_not_combined_with_files(refused, csv_file):
-    assert refused("evaluate", csv_file, "-").startswith("FILE: standard input (-) cannot be combined with files.")
+    assert refused("evaluate", csv_file, "-").startswith("FILE: standard input (-) with files. Pass standard input alone, or files.")
 
 
 # Targets ------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_check_fails_over_a_maximum(run, csv_file, data):
             ["--fail-over", "recall=0.8"],
             "--fail-over: 'recall=0.8', but higher is better. Write --fail-under recall=0.8.",
         ),
-        (["--fail-under", "recall=80"], "--fail-under: 80 for 'recall', which lies between 0 and 1."),
+        (["--fail-under", "recall=80"], "--fail-under: 80 for 'recall'. recall lies between 0 and 1. Pass 0.8 for 80%."),
         (["--fail-under", "recall=0.1", "--fail-under", "recall=0.2"], "--fail-under: 'recall' has two targets."),
     ],
 )
@@ -204,7 +204,7 @@ def test_options_are_fields_of_a_mechanism(run, csv_file, data, options, mechani
         (["--missingness", "by_score", "--prob", "0.5"], "--prob: cannot be combined with --missingness by_score."),
         (["--missingness", "delayed", "--strata", "id"], "--strata: cannot be combined with --missingness delayed."),
         (["--propensity", "id", "--strata", "id"], "--strata: cannot be combined with --propensity."),
-        (["--reviewed", "some"], "--reviewed: unknown statement of who is reviewed 'some'."),
+        (["--reviewed", "some"], "--reviewed: unknown reviewed 'some'. Choose from 'all', 'by_score', 'propensity'."),
         (["--missingness", "by_label", "--calibrator", "bta"], "--calibrator: unknown calibrator 'bta'."),
     ],
 )

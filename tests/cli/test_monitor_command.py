@@ -377,8 +377,8 @@ def test_periods_are_drawn_over_time_and_groups_as_a_forest(run, csv_rows, monke
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--plot", "x.gif"], "--plot: x.gif must end in .png, .svg, .pdf, which says what to draw."),
-        (["--plot", "x"], "--plot: x must end in .png, .svg, .pdf, which says what to draw."),
+        (["--plot", "x.gif"], "--plot: x.gif. It must end in .png, .svg, .pdf, which sets what to draw."),
+        (["--plot", "x"], "--plot: x. It must end in .png, .svg, .pdf, which sets what to draw."),
         (["--plot", "no/x.png"], "--plot: there is no directory no."),
         (["--plot", ""], "--plot: is empty. Pass a file."),
         (["--plot", "x.png", "-o", "./x.png"], "--plot: x.png is the --output as well. Pass another file."),
@@ -391,7 +391,7 @@ def test_a_picture_that_cannot_be_written_is_refused_before_the_work(refused, op
 def test_without_matplotlib_a_picture_is_refused_before_the_work(refused, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     said = refused("monitor", "no-such-file.csv", "--by", "month", "--plot", "x.png")
-    assert said == "--plot: needs matplotlib; pip install 'darkmetrics[plot]'."
+    assert said == "--plot: matplotlib is not installed. pip install 'darkmetrics[plot]'."
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
@@ -439,7 +439,7 @@ def test_dates_that_are_none_are_refused_by_row(refused, tmp_path):
     (tmp_path / "x.csv").write_text("day,label,score\n2026-01-01,1,0.5\n1.2.2026,0,0.3\n")
     assert refused("monitor", "x.csv", "--time", "day", "--period", "month") == (
         "column 'day' (--time): cannot read '1.2.2026' at row 1 as a date. Write dates like 2026-03-09 or "
-        "2026-03-09T14:30, or give the column as --by."
+        "2026-03-09T14:30, or pass the column as --by."
     )
     (tmp_path / "x.csv").write_text("day,label,score\n1,1,0.5\n2,0,0.3\n")
     assert "cannot read 1.0 at row 0 as a date" in refused("monitor", "x.csv", "--time", "day", "--period", "month")
@@ -477,7 +477,7 @@ def test_a_pattern_without_files_or_of_other_files_is_refused(refused, rows, tmp
     for number in range(2):
         write(rows, tmp_path / f"{number}.feather")
     said = refused("monitor", "*.feather", *SEGMENTS)
-    assert said == "*.feather: 2 files. Several must be text, or Parquet for Polars or DuckDB to count."
+    assert said == "*.feather: 2 files. Several files must be text, or Parquet that Polars or DuckDB counts."
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
@@ -576,14 +576,14 @@ def test_a_page_is_written_besides_the_result(run, csv_rows):
     ("options", "message"),
     [
         (["--known-alerts", "no.json"], "--known-alerts: cannot read 'no.json': No such file or directory."),
-        (["--known-alerts", "june.csv"], "--known-alerts: 'june.csv' is no JSON. Give what --format json wrote."),
+        (["--known-alerts", "june.csv"], "--known-alerts: 'june.csv' is no JSON. Pass what --format json wrote."),
         (
             ["--known-alerts", "x.txt", "-o", "x.txt"],
-            "--known-alerts: x.txt is the --output as well, which must then be JSON",
+            "--known-alerts: x.txt is the --output as well. The output must then be JSON. Pass --format json.",
         ),
         (["--since", "2026-09"], "--since: '2026-09' is after the newest period, 2026-06."),
         (["--since", "2026-05", "--last-periods", "2"], "--last-periods: "),
-        (["--last-periods", "0"], "--last-periods: 0. It must be a whole number of periods, at least 1."),
+        (["--last-periods", "0"], "--last-periods: 0. It must be a whole number of at least 1."),
         (["--report", "x.md"], "--report: x.md must end in .html or .htm."),
         (["--report", ""], "--report: is empty. Pass a file."),
         (["--report", "no/x.html"], "--report: there is no directory no."),

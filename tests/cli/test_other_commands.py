@@ -140,7 +140,7 @@ def test_the_best_threshold_is_that_of_the_library(run, csv_file, data):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--risk", "mean"], "--risk: needs --best. Pass both or none."),
+        (["--risk", "mean"], "--risk: passed without --best. Pass both, or neither."),
         (["--thresholds", "few"], "--thresholds: cannot read 'few'."),
         (["--best", "f1", "--risk", "low"], "--risk: 'low'. It must be 'mean' or a number"),
         (["--best", "f1", "--risk", "nan"], "--risk: nan. It must be 'mean' or a number"),

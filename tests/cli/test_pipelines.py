@@ -193,7 +193,9 @@ def test_the_schema_refuses_what_is_no_junit():
     ids=lambda part: part if isinstance(part, str) else part[0],
 )
 def test_a_file_of_tests_without_a_check_is_refused(refused, shops, command, option):
-    assert f"there is none. Pass {option}." in refused(*command, "-f", "junit")
+    said = refused(*command, "-f", "junit")
+    assert said.startswith("--format: junit without checks. ")
+    assert said.endswith(f" Pass {option}.")
 
 
 # The population ----------------------------------------------------------------------------------------------------
@@ -312,7 +314,7 @@ def test_a_report_names_the_whole_command(run, shops):
         ('[evalute]\nlabel = "y"', "darkmetrics.toml: unknown command 'evalute'. Did you mean 'evaluate'?"),
         ('[evaluate]\nby = "y"', "darkmetrics.toml: unknown option of evaluate 'by'."),
         ('[monitor]\nbyy = "y"', "darkmetrics.toml: unknown option of monitor 'byy'. Did you mean 'by'?"),
-        ("threshold = [0.1, 0.2]", "darkmetrics.toml: threshold = [0.1, 0.2]. It has one value."),
+        ("threshold = [0.1, 0.2]", "darkmetrics.toml: threshold = [0.1, 0.2]. It takes one value."),
         ("label = true", "darkmetrics.toml: label = true. It is not true or false."),
         ("debug = 1", "darkmetrics.toml: debug = 1. It is true or false."),
         ('threshold = "high"', "'high' is not a number (set in darkmetrics.toml or --config)."),

@@ -211,7 +211,7 @@ def both(run, text, name="x.csv"):
         ("y,p\n1,0.5\n0,0.25,7\n", "x.csv: line 3 has 3 values, but the header has 2."),
         ("y,p,p\n1,0.5,0.7\n", "x.csv: the column name 'p' occurs twice. Rename all but one."),
         ("y,y,p\n1,1,0.7\n", "x.csv: the column name 'y' occurs twice. Rename all but one."),
-        ('y,p,t\n1,0.5,"a\n0,0.25,\n', "x.csv: cannot be read as CSV; damaged or incomplete? (unexpected end of data)"),
+        ('y,p,t\n1,0.5,"a\n0,0.25,\n', "x.csv: cannot be read as CSV; damaged or incomplete? (unexpected end of data)."),
         (b"y,p\n1,0.5\n\xe9,0.25\n", "x.csv: is not UTF-8 text. Save it as UTF-8."),
         (b"y,p\n1,0.5\x00\n", "x.csv: is neither text nor Parquet nor Arrow."),
         ("", "x.csv: is empty."),
@@ -264,7 +264,7 @@ def test_a_column_of_text_in_one_file_and_numbers_in_another_is_refused(refused,
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("y,p\n1,0.5\n")
     Path("b.csv").write_text("y,p\nyes,0.5\n")
-    said = "b.csv: column 'y' has text, and numbers in a.csv. A column must have one type in all files."
+    said = "b.csv: column 'y' has text, but numbers in a.csv. A column must have one type in all files."
     assert refused("bounds", "*.csv", "--label", "y", "--score", "p") == said
     with pytest.raises(dm.InputError) as error:
         dm.EvaluationSet("y", "p", data="*.csv")
@@ -276,7 +276,7 @@ def test_files_of_two_formats_are_refused(refused, tmp_path, monkeypatch):
     Path("a.csv").write_text("y,p\n1,0.5\n")
     Path("b.jsonl").write_text('{"y": 1, "p": 0.5}\n')
     said = refused("bounds", "[ab].*", "--label", "y", "--score", "p")
-    assert said == "a.csv: is CSV, and b.jsonl is JSON lines. Give files of one format."
+    assert said == "a.csv: is CSV, and b.jsonl is JSON lines. Pass files of one format."
 
 
 def test_times_and_groups_of_a_text_file_are_those_of_the_command_line(run, tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ def test_dir_and_star_show_every_public_name():
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+    with pytest.raises(AttributeError, match=r"darkmetrics has no 'evaluat'\. Did you mean 'evaluate'\?"):
         dm.evaluat  # type: ignore[attr-defined]  # noqa: B018
 
 

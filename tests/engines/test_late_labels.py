@@ -251,7 +251,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no as_of": (
         {},
         {"as_of": None},
-        r"^as_of: missing\. .* The newest date in it is 2026-02-02: as_of='2026-02-02'\.$",
+        r"^as_of: missing\. .* Pass that day; the newest date in the table is as_of='2026-02-02'\.$",
     ),
     "as_of before all rows": (
         {},
@@ -292,7 +292,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "maturity below a delay": (
         {},
         {"maturity": 20},
-        r"^maturity: 20 days, but \d+ of \d+ labels took longer, up to 24 days \(.*\)\. .* Give maturity=24 or",
+        r"^maturity: 20 days, but \d+ of \d+ labels took longer, up to 24 days \(.*\)\. .* Pass maturity=24 or",
     ),
     "numbers": (
         {"scored": [1, 2, 3, 4]},
@@ -308,12 +308,12 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "as_of without a zone": (
         {"scored": ZONED, "came": [None] * 4, "y": [None] * 4},
         {"as_of": "2026-03-01T12:00"},
-        r"^as_of: 2026-03-01T12:00:00 has no time zone, but the columns have the time zone UTC\. Give it a time zone",
+        r"^as_of: 2026-03-01T12:00:00 has no time zone, but the columns have the time zone UTC\. Pass a time with a zone, such",
     ),
     "as_of with a zone": (
         {"scored": NAIVE, "came": [None] * 4, "y": [None] * 4},
         {"as_of": "2026-03-01T12:00+00:00"},
-        r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Give it none",
+        r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Pass a time without a zone, or a plain date\.$",
     ),
 }
 

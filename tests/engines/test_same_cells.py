@@ -397,7 +397,7 @@ def test_a_period_is_the_last_key(engine):
 def test_auto_is_exact_while_distinct_scores_fit(engine, monkeypatch, distinct):
     """With limits two thousand times smaller: 3,000 rows are too many, 50 distinct scores fit and 2,000 do not."""
     monkeypatch.setattr(counting, "MOST_EXACT", 500)
-    monkeypatch.setattr(counting, "_BUCKETS", 32)
+    monkeypatch.setattr(counting, "_BINS", 32)
     rng = np.random.default_rng(0)
     scores = (rng.integers(0, distinct, 3000) / distinct).tolist()
     rows = [(s, [True, False, None][i % 3], None, None, None) for i, s in enumerate(scores)]

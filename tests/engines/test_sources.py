@@ -112,13 +112,13 @@ def test_csv_types_are_those_of_all_rows(here, reader):
         ("nothing.csv", r"nothing\.csv: is empty\."),
         (
             ["scored.parquet", "table.csv"],
-            r"scored\.parquet: is Parquet, and table\.csv is CSV\. Give files of one format\.",
+            r"scored\.parquet: is Parquet, and table\.csv is CSV\. Pass files of one format\.",
         ),
-        ({"y": [1]}, r"data: expected a DataFrame .* got type dict\."),
-        (np.zeros((2, 2)), r"data: expected a DataFrame .* got type ndarray\."),
-        (None, r"data: expected a DataFrame .* got type NoneType\."),
-        ([], r"data: an empty list\. Name at least one file\."),
-        (pl.Series([1]), r"data: expected a DataFrame .* got type Series\."),
+        ({"y": [1]}, r"data: type dict\. It must be a DataFrame .* or the path of"),
+        (np.zeros((2, 2)), r"data: type ndarray\. It must be a DataFrame .* or the path of"),
+        (None, r"data: type NoneType\. It must be a DataFrame .* or the path of"),
+        ([], r"data: an empty list\. Pass at least one file\."),
+        (pl.Series([1]), r"data: type Series\. It must be a DataFrame .* or the path of"),
     ],
 )
 def test_what_holds_no_rows_is_refused_in_words(here, reader, source, message):
@@ -137,7 +137,7 @@ def test_without_polars_and_duckdb_it_says_what_to_install(here, monkeypatch):
     pq.write_table(TABLE, "scored.parquet")
     monkeypatch.setattr(sources, "_importable", lambda name: False)
     with pytest.raises(
-        InputError, match=r"scored\.parquet: reading files takes Polars or DuckDB, and neither is there"
+        InputError, match=r"^scored\.parquet: Polars and DuckDB are not installed\. .* pip install polars\."
     ):
         lazy_frame("scored.parquet")
 

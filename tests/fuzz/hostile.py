@@ -147,7 +147,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "scores that differ in the last bit": (lambda: ev(Y, [0.5, math.nextafter(0.5, 1)] * 5), "works"),
     "scores of both zeros": (lambda: ev(Y, [0.0, -0.0] * 5), "works"),
     "scores as whole numbers beyond floats": (lambda: ev(Y, [10**400] * N), "y_score"),
-    "scores outside [0, 1] for a loss": (lambda: ev(Y, [2.0] * N, metrics="log_loss"), "metrics"),
+    "scores outside [0, 1] for a loss": (lambda: ev(Y, [2.0] * N, metrics="log_loss"), "y_score"),
     "scores ragged": (lambda: ev(Y, [[0.1], [0.2, 0.3]] * 5), "y_score"),
     # ------------------------------------------------------------------------------------ thresholds and decisions
     "a threshold of NaN": (lambda: ev(threshold=NAN), "threshold"),

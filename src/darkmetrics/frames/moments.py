@@ -201,12 +201,12 @@ class AsOf:
             return _moment(self.time.replace(tzinfo=None if scored.local else scored.clock()))
         zone = None if self.time.tzinfo is None else str(self.time.tzinfo)
         if scored.known and (zone is None) != (scored.zone is None):
-            advice = "a time zone, such as '2026-03-09T14:30+00:00'" if zone is None else "none"
+            advice = "with a zone, such as '2026-03-09T14:30+00:00'" if zone is None else "without a zone"
             raise InputError(
                 "as_of",
                 f"{self.time.isoformat()} has {_zone(zone)}, but the columns have {_zone(scored.zone)}",
                 "",
-                f"Pass it {advice}, or a plain date.",
+                f"Pass a time {advice}, or a plain date.",
             )
         return _moment(self.time.astimezone(scored.clock()).replace(tzinfo=None) if scored.local else self.time)
 
