@@ -372,9 +372,9 @@ def test_all_rows_missing_with_reference_rows_works():
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
     assert text.startswith("y_true: all 12 labels are positive, so nothing is known about negatives (")
-    assert "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
+    assert "Pass missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
     assert "ExponentialTilt('by_score', prevalence=0.1)" in text
-    assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
+    assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the only label is positive, so nothing")
 
 
 def test_what_these_messages_advise_works():

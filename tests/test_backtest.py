@@ -303,7 +303,9 @@ def test_repeats_that_fail_are_counted_and_the_first_reason_is_told():
 
 def test_an_error_comes_only_if_nothing_is_left():
     y, score = rows(40)
-    with pytest.raises(dm.InputError, match=r"missingness: no law of any metric in any of 2 repeats\. 'Fixed' gave no"):
+    with pytest.raises(
+        dm.InputError, match=r"missingness: no distribution of any metric in any of 2 repeats\. 'Fixed'"
+    ):
         dm.backtest(y, score, n_repeats=2, missingness=dm.missing.Fixed())
     with pytest.raises(dm.InputError, match=r"in 1 repeat\. markedness is undefined"):
         dm.backtest(y, score, threshold=2, metrics="markedness", n_repeats=1, missingness=dm.missing.Fixed(0.5))

@@ -139,7 +139,7 @@ def test_a_class_that_just_suffices_costs_no_row():
 
 def test_a_prevalence_that_cannot_be_had_is_refused():
     y = np.array([False, False, False, False])
-    with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 cannot be had by hiding 2 of 0 positives and 4 neg"):
+    with pytest.raises(dm.InputError, match=r"a prevalence of 0\.9 is impossible if 2 of 0 positives and 4 neg"):
         dm.masks.ByLabel(0.5, prevalence=0.9).mask(y, np.zeros(4), np.random.default_rng(0))
 
 

@@ -209,7 +209,7 @@ def test_an_evaluation_says_how_far_bins_move_its_metrics():
     assert bound <= float(note.split("at most ")[1].split(";")[0]) <= 1.1 * bound
     effects = {"precision": 0.0, "recall": 0.0, "roc_auc": bound, "own": None}
     assert result.to_dict()["binning_error"] == effects
-    assert result.to_dict()["bins"] == 256
+    assert result.to_dict()["score_bins"] == 256
     plain = dm.evaluate(exact, metrics="roc_auc", **settings)
     assert dict(plain.binning_error) == {"roc_auc": 0.0}
     assert not {"bins", "binning_error"} & plain.to_dict().keys()

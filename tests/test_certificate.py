@@ -163,7 +163,7 @@ def test_a_certificate_reads_as_words_and_as_numbers():
 def test_an_interval_without_proof_is_refused():
     data = dm.EvaluationSet([1, 0, 1, 0, 1, None], [0.9, 0.2, 0.6, 0.4, 0.7, 0.5])
     distribution = dm.paper.bootstrap(data, metrics="accuracy", rng=0)
-    with pytest.raises(dm.exceptions.MethodError, match=r"certified: nothing is proven .* law found by 'bootstrap'"):
+    with pytest.raises(dm.exceptions.MethodError, match=r"certified: no error bound is proven for 'bootstrap'"):
         distribution["accuracy"].interval(0.9, certified=True)
 
 

@@ -167,7 +167,7 @@ def test_what_groups_cannot_do_is_said():
             act()
     with pytest.raises(dm.InputError, match="clusters: not with age"):
         dm.evaluate(labels, score, clusters=group, missingness=dm.missing.Delayed(age=np.ones(120)))
-    with pytest.raises(dm.InputError, match="clusters: an EvaluationSet already fixes it"):
+    with pytest.raises(dm.InputError, match="clusters: passed with an EvaluationSet, which already fixes it"):
         dm.evaluate(data, clusters=group)
     with pytest.raises(dm.exceptions.MethodError, match="'exact' needs missing labels that are independent"):
         dm.evaluate(labels, score, clusters=group, missingness="random", method="exact")
@@ -207,11 +207,14 @@ def test_groups_that_are_each_one_row_are_counted_as_ever():
     [
         ({"clusters": "custmer"}, "clusters: data has no column 'custmer'. Did you mean 'customer'"),
         ({"clusters": "p"}, "clusters: column 'p' is also y_score"),
-        ({"clusters": "customer", "score_bins": 64}, "clusters: the rows of 'customer' are told apart by their exact"),
+        (
+            {"clusters": "customer", "score_bins": 64},
+            r"clusters: clusters 'customer' with score_bins=64",
+        ),
         ({"clusters": "gaps"}, "clusters column 'gaps': 4 of 120 rows have no value"),
         (
             {"clusters": "customer", "missingness": dm.missing.Delayed(scored_at="day", as_of="2026-02-01")},
-            "clusters: not with scored_at",
+            "clusters: passed with scored_at",
         ),
     ],
 )

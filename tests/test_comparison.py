@@ -603,11 +603,11 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     [
         ({"scores": {"a": [0.1, 0.9]}}, "scores", "one model, 'a'"),
         ({"scores": {}}, "scores", "no model"),
-        ({"scores": np.array([[0.1, 0.9], [0.2, 0.8]])}, "scores", "expected a mapping"),
+        ({"scores": np.array([[0.1, 0.9], [0.2, 0.8]])}, "scores", "must be a mapping"),
         ({"scores": {"a": [0.1, 0.9, 0.5], "b": [0.2, 0.8]}}, "scores['a']", "3 values, but y_true has 2"),
         ({"scores": {"a": [0.1, np.nan], "b": [0.2, 0.8]}}, "scores['a']", "NaN"),
         ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
-        ({"threshold": {"a": "high"}}, "threshold", "expected a number"),
+        ({"threshold": {"a": "high"}}, "threshold", "must be a finite number"),
         ({"metrics": "f2"}, "metrics", "unknown metric 'f2'"),
         ({"missingness": dm.missing.Fixed([0.2, 0.3, 0.4])}, "probability", "3 values for 2 rows"),
         ({"missingness": "delayed"}, "missingness", "Delayed"),

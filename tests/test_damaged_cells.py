@@ -253,7 +253,7 @@ def test_another_value_that_breaks_no_rule_is_found_by_the_checksum(kind, tmp_pa
     for changed in changes:
         changed.write_parquet(path)
         with pytest.raises(
-            InputError, match=r": checksum: \d+, but that of the values is \d+\. They have changed since"
+            InputError, match=r": checksum: \d+, but that of the values is \d+\. The values have changed since"
         ):
             EvaluationSet.from_parquet(path)
 

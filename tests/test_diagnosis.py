@@ -283,7 +283,7 @@ def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
 
 def test_a_ready_set_takes_no_further_data():
     data = dm.EvaluationSet([1, 0, None], [0.9, 0.2, 0.7])
-    with pytest.raises(dm.InputError, match=r"^y_score: an EvaluationSet already fixes it"):
+    with pytest.raises(dm.InputError, match=r"^y_score: passed with an EvaluationSet, which already fixes it"):
         diagnose(data, [0.9, 0.2, 0.7])
     with pytest.raises(dm.InputError, match=r"^threshold: 0\.3, but the EvaluationSet has 0\.5"):
         diagnose(data, threshold=0.3)

@@ -15,6 +15,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError, UndefinedMetricWarning
+from darkmetrics.constraints import shortened
 from darkmetrics.exceptions import UnknownNameError
 from oracle import Problem, definition_of, distribution, sklearn_value, undefined_as
 
@@ -368,7 +369,7 @@ def test_to_frame_works_where_a_metric_is_undefined(backend, metrics):
 
 
 def test_to_frame_refuses_an_unknown_engine(result):
-    with pytest.raises(InputError, match="backend: expected 'pandas', 'polars', 'pyarrow' or None, got 'excel'"):
+    with pytest.raises(InputError, match=r"backend: 'excel'\. It must be 'pandas', 'polars', 'pyarrow' or None"):
         result.to_frame("excel")
 
 
@@ -429,13 +430,13 @@ def test_zero_division_nan_leaves_0_by_0_out():
 @pytest.mark.parametrize("zero_division", [2, -1, 0.5, "nan", "Warn", None, [0], np.array([0, 1]), pd.NA, 1j])
 def test_a_meaningless_zero_division_is_refused(zero_division):
     text = message(Y, SCORE, missingness=dm.missing.Fixed(P), zero_division=zero_division)
-    assert text == f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}."
+    assert text == f"zero_division: {shortened(zero_division)}. It must be 'warn', 0, 1 or nan."
 
 
 @pytest.mark.parametrize("rng", [-1, "a", 1.5, NAN, {}])
 def test_a_meaningless_rng_is_refused(rng):
     assert message(Y, SCORE, missingness=dm.missing.Fixed(P), rng=rng) == (
-        f"rng: expected None, a seed or a numpy Generator, got {rng!r}."
+        f"rng: {rng!r}. It must be None, a seed or a numpy Generator."
     )
 
 
@@ -446,23 +447,23 @@ def test_a_meaningless_rng_is_refused(rng):
         ("Recal", "metrics: unknown metric 'Recal'. Did you mean 'recall'?"),
         (["recall", "f2"], "metrics: unknown metric 'f2'."),
         ("", "metrics: unknown metric ''. Choose from 'acc', 'accuracy', "),
-        ([], "metrics: none given. Name at least one; list_metrics() shows all."),
-        ({}, "metrics: none given."),
-        (["recall", "f1", "recall"], "metrics: 'recall' is asked for twice."),
-        (["roc_auc", "roc_auc()"], "metrics: 'roc_auc' is asked for twice."),
-        (None, "metrics: expected names or metrics, got None."),
-        (3, "metrics: expected names or metrics, got 3."),
-        ([3], "metrics: expected a name, a Metric or a callable f(y_true, y_score), got 3."),
+        ([], "metrics: none. Pass at least one. list_metrics() shows all."),
+        ({}, "metrics: none."),
+        (["recall", "f1", "recall"], "metrics: 'recall' is passed twice."),
+        (["roc_auc", "roc_auc()"], "metrics: 'roc_auc' is passed twice."),
+        (None, "metrics: None. It must be names or metrics."),
+        (3, "metrics: 3. It must be names or metrics."),
+        ([3], "metrics: 3. It must be a name, a Metric or a function f(y_true, y_score)."),
         ("fbeta", "metrics: 'fbeta' has no parameter. Pass one, such as 'fbeta(2)'."),
         ("fbeta(x)", "metrics: cannot read 'fbeta(x)'. Write it like 'fbeta(2)'."),
         ("fbeta(2", "metrics: cannot read 'fbeta(2'."),
         ("fbeta(__import__('os'))", "metrics: cannot read "),
         ("fbeta(2)(3)", "metrics: cannot read 'fbeta(2)(3)'."),
         ("fbeta(-1)", "beta: -1. It must be at least 0."),
-        ("recall(2)", "metrics: 'recall' takes no parameter, got 'recall(2)'."),
+        ("recall(2)", "metrics: 'recall(2)'. 'recall' takes no parameter."),
         ("precision_at_k(9)", "k: precision_at_k(9) asks for the top 9, but there are only 8 rows."),
-        ("recall_at_k(0)", "k: 0. The top k must hold at least one row."),
-        ("lift_at_k(1.5)", "k: 1.5. A fraction of the rows lies in (0, 1]; a count is a whole number."),
+        ("recall_at_k(0)", "k: 0. The top k must have at least one row."),
+        ("lift_at_k(1.5)", "k: 1.5. A fraction of the rows lies in (0, 1]. A number of rows is whole."),
     ],
 )
 def test_bad_metrics_are_refused(metrics, expected):
@@ -483,8 +484,8 @@ def test_an_unknown_name_has_its_own_error():
     [
         ("exat", "method: unknown method 'exat'. Did you mean 'exact'?"),
         ("zzz", "method: unknown method 'zzz'. Choose from 'auto', 'exact', 'gaussian', 'monte_carlo'."),
-        (None, "method: expected one of 'auto', 'exact', 'gaussian', 'monte_carlo' or a settings object"),
-        (dm.methods.Exact, "method: expected one of"),
+        (None, "method: "),
+        (dm.methods.Exact, "method: "),
     ],
 )
 def test_bad_methods_are_refused(method, expected):
@@ -508,13 +509,13 @@ def test_bad_mechanisms_are_refused(missingness, expected):
 @pytest.mark.parametrize(
     ("probability", "expected"),
     [
-        ([0.5], "1 value for 8 rows of which 2 are missing"),
+        ([0.5], "1 value for 8 rows, 2 of them without a label"),
         ([0.5, 1.5], "1.5 at position 1 of the 2 missing rows. Probabilities must lie in [0, 1]."),
         ([0.5, NAN], "NaN at position 1 of the 2 missing rows."),
         ([0.5] * 4 + [NAN] + [0.5] * 3, "NaN at row 4."),
         (["a", "b"], "found 'a' of type str"),
         ({"a": 0.5}, "got a dict"),
-        (True, "True stands for that of an EvaluationSet"),
+        (True, "True, but the rows are no EvaluationSet"),
         (dm.missing.Fixed, "got "),
     ],
 )
@@ -559,12 +560,12 @@ def test_a_missing_score_is_refused():
 )
 def test_what_an_evaluation_set_fixes_cannot_be_given_again(name, value):
     text = message(EvaluationSet(Y, SCORE), missingness=dm.missing.Fixed(0.5), **{name: value})
-    assert text == f"{name}: an EvaluationSet already fixes it; pass it when building the set."
+    assert text == f"{name}: passed with an EvaluationSet, which already fixes it. Pass it when building the set."
 
 
 def test_probabilities_per_row_beside_an_evaluation_set_are_refused():
     text = message(EvaluationSet(Y, SCORE), missingness=dm.missing.Fixed(P))
-    assert text == "probability: an EvaluationSet already fixes it; pass it when building the set."
+    assert text == "probability: passed with an EvaluationSet, which already fixes it. Pass it when building the set."
 
 
 def test_a_set_without_rows_is_refused():
@@ -583,14 +584,14 @@ def test_rows_without_a_probability_are_refused():
 @pytest.mark.parametrize("metric", ["brier", "log_loss"])
 def test_a_metric_of_probabilities_refuses_other_scores(metric):
     assert message([1, 0, None], [1.5, 0.1, 0.2], missingness=dm.missing.Fixed([0.5]), metrics=metric) == (
-        f"metrics: {metric!r} needs scores that are probabilities, found 1.5."
+        f"y_score: 1.5. {metric!r} needs scores that are probabilities. Pass probabilities, or leave {metric!r} out."
     )
 
 
 @pytest.mark.parametrize("returned", ["a", None, [1.0, 2.0]])
 def test_a_callable_that_returns_no_number_is_refused(returned):
     text = message(Y, SCORE, missingness=dm.missing.Fixed(P), metrics={"odd": lambda y, s: returned})
-    assert text == f"metrics: 'odd' returned {returned!r}; a metric returns one number."
+    assert text == f"metrics: 'odd' returned {returned!r}. A metric returns one number."
 
 
 def test_an_interval_has_the_confidence_level_of_its_evaluation():

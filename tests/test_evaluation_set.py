@@ -17,6 +17,7 @@ from hypothesis import given
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
+from darkmetrics.constraints import shortened
 from darkmetrics.data.cells import Cells
 from row_values import build_set
 
@@ -640,11 +641,13 @@ def test_bad_weights_are_refused(weight, expected):
 
 @pytest.mark.parametrize("threshold", ["0.5", [0.5], np.array([0.5, 0.6]), pd.Series([0.5]), 1j, pd.NA, {}])
 def test_a_threshold_that_is_no_number_is_refused(threshold):
-    assert message(Y, SCORE, threshold=threshold) == f"threshold: {threshold!r}. It must be a number."
+    assert message(Y, SCORE, threshold=threshold) == (
+        f"threshold: {shortened(threshold)}. It must be a finite number, with which scores are compared."
+    )
 
 
 def test_a_threshold_of_nan_is_refused():
-    assert message(Y, SCORE, threshold=NAN).startswith("threshold: NaN. Scores are compared with the threshold")
+    assert message(Y, SCORE, threshold=NAN).startswith("threshold: nan. It must be a finite number")
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ ANSWERED = {
     "threshold_for()": (lambda: dm.threshold_curves(evaluated()).threshold_for(), r"such as \{'recall': 0\.6\}"),
     "threshold_for(recall=2)": (
         lambda: dm.threshold_curves(evaluated()).threshold_for(recall=2),
-        r"2 for 'recall', which lies between 0 and 1\. Give 0\.02 for 2%\.",
+        r"2 for 'recall'\. recall lies between 0 and 1\. Pass 0\.02 for 2%\.",
     ),
     "threshold_for(f1=0.99)": (
         lambda: dm.threshold_curves(evaluated()).threshold_for(f1=0.99),

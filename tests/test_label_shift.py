@@ -150,7 +150,7 @@ def test_buckets_change_little(model, monkeypatch):
     made = ByLabel() if model == "by_label" else ByScoreAndLabel(dm.missing.Reference(y[5000:], s[5000:]))
     binned = made.posterior(data)
     assert binned.probability.shape[1] <= 2048 < data.cells.score.size
-    monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
+    monkeypatch.setattr(score_table_module, "_BINS", 10**9)
     exact = made.posterior(data)
     first, second = (posterior.on_all_cells.probability for posterior in (binned, exact))
     # Half a bucket, 1/1024 of a range of log odds of 18, moves a probability by 2e-3; the choice of the nodes may move

@@ -262,19 +262,19 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [1, 1, 1, None]},
-            "y_true: all 3 labels are positive, and when negatives come no",
+            "y_true: all 3 labels are positive, so ages",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [0, 0, 0, None]},
-            "y_true: all 3 labels are negative, so that ages cannot tell",
+            "y_true: all 3 labels are negative, so ages",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE), "y_true": [None] * 4},
-            "y_true: no labeled row, so that ages cannot tell when labels come",
+            "y_true: no labeled row, so ages",
         ),
         ({"missingness": dm.missing.Delayed(age=AGE[:2])}, "age: 2 values, but y_score has 4"),
-        ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: needs age="),
-        ({"missingness": dm.missing.Delayed(maturity=3)}, "maturity: needs age="),
+        ({"missingness": dm.missing.Delayed(delay=[1, 1, 1, None])}, "delay: no ages. Pass age="),
+        ({"missingness": dm.missing.Delayed(maturity=3)}, "maturity: no ages. Pass age="),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, -2, 1, None])},
             "delay: -2 at row 1. A label cannot come before its row is scored.",
@@ -285,7 +285,7 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, None, None])},
-            "delay: none at row 2, which has a label",
+            "delay: missing at row 2, which has a label",
         ),
         ({"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, 1, 1])}, "delay: 1 at row 3. The row has no label"),
         (
@@ -294,15 +294,15 @@ AGE = [5.0, 5.0, 5.0, 2.0]
         ),
         (
             {"missingness": dm.missing.Delayed(age=[True, False, True, True])},
-            "age: has True and False. Give numbers or timedeltas.",
+            "age: has True and False. Pass numbers or timedeltas.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, delay=[1, 1, True, None])},
-            "delay: has True and False. Give numbers or timedeltas.",
+            "delay: has True and False. Pass numbers or timedeltas.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, maturity=True)},
-            "maturity: True stands for that of an EvaluationSet.",
+            "maturity: True, but the rows are no EvaluationSet.",
         ),
         (
             {"missingness": dm.missing.Delayed(age=AGE, maturity=0)},
@@ -313,7 +313,7 @@ AGE = [5.0, 5.0, 5.0, 2.0]
             "maturity: a timedelta, but ages are numbers.",
         ),
         ({"missingness": "delayed"}, "age: none with these rows (Delayed)."),
-        ({"missingness": dm.missing.Delayed(age=True)}, "age: True stands for that of an EvaluationSet."),
+        ({"missingness": dm.missing.Delayed(age=True)}, "age: True, but the rows are no EvaluationSet."),
     ],
 )
 def test_what_cannot_be_is_refused_by_name(given: dict[str, Any], message: str) -> None:
@@ -381,7 +381,7 @@ def test_timedeltas_of_seconds_are_evaluated() -> None:
 
 def test_a_maturity_that_no_row_has_reached_is_named_as_the_cause() -> None:
     labels, score, age, _, _ = late_rows(5, 600)
-    with pytest.raises(InputError, match=r"If it was given, no row is that old \(all are below 84\): give older rows"):
+    with pytest.raises(InputError, match=r"If you did, no row is that old \(all are below 84\): pass older rows"):
         dm.evaluate(labels == 1, score, missingness=dm.missing.Delayed(age=age, maturity=90))
 
 

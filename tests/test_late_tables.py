@@ -151,8 +151,8 @@ def test_evaluating_a_table_uses_its_ages():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"scored_at": None}, r"^labeled_at: needs scored_at="),
-        ({"scored_at": None, "labeled_at": None}, r"^as_of: needs scored_at="),
+        ({"scored_at": None}, r"^labeled_at: no times of scoring\. Pass scored_at="),
+        ({"scored_at": None, "labeled_at": None}, r"^as_of: no times of scoring\. Pass scored_at="),
         ({"maturity": "90"}, r"^maturity: '90'\. It must be a positive number or a timedelta\."),
         ({"maturity": -1}, r"^maturity: -1\. It must be a positive number or a timedelta\."),
     ],

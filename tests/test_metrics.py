@@ -637,7 +637,7 @@ def test_a_top_k_may_be_larger_than_the_number_of_labeled_rows(kind):
 @pytest.mark.parametrize("name", ["brier", "log_loss"])
 @pytest.mark.parametrize("bad", [-0.5, 1.5])
 def test_a_probability_score_is_refused_for_scores_outside_zero_to_one(name, bad):
-    with pytest.raises(dm.InputError, match=rf"'{name}' needs scores that are probabilities, found {bad:g}"):
+    with pytest.raises(dm.InputError, match=rf"{bad:g}\. '{name}' needs scores that are probabilities"):
         evaluated([1, 0, None], [0.9, bad, 0.7], name)
 
 

@@ -9,6 +9,7 @@ from scipy import optimize
 from scipy.special import expit, logit
 
 from darkmetrics import EvaluationSet
+from darkmetrics.missing import Reference
 from darkmetrics.missingness import rows as rows_module
 from darkmetrics.missingness.by_label import add_by_label
 from darkmetrics.missingness.by_score import add_by_score
@@ -44,7 +45,8 @@ def simulate(mechanism, seed, n=500, gap=1.6):
 
 def build(mechanism, y, s, reference):
     """Return the model, the cells of missing rows, and the rows of the model."""
-    fit_data = FitData.of(EvaluationSet(y, s, threshold=0.5), reference)
+    known = None if reference is None else Reference(*reference)
+    fit_data = FitData.of(EvaluationSet(y, s, threshold=0.5), known)
     calibrator = fit_data.logistic_calibrator("flexible")
     rows, model = fit_data.rows(calibrator), Model()
     label = add_curve(model, calibrator, rows)

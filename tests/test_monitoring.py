@@ -863,8 +863,8 @@ def test_arrays_are_evaluated_as_the_columns_of_a_table():
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        ({"by": "region"}, "data: missing. by='region' names a column. Pass an array of groups, or the table as data="),
-        ({"y_true": "y", "by": ["a", "b"]}, "data: missing. y_true='y' names a column, so pass the table as data="),
+        ({"by": "region"}, "data: missing. by='region' names a column. Pass the table, or an array of groups."),
+        ({"y_true": "y", "by": ["a", "b"]}, "data: missing. y_true='y' names a column. Pass the table, too."),
         ({"by": ["a", "b", "c"]}, "by: 3 values, but y_score has 2. Both need one per row."),
     ],
 )

@@ -286,10 +286,10 @@ def test_what_is_printed_says_which_are_new(nights):
     [
         (
             3,
-            r"^known_alerts: got int\. Give what \.alerts\(\) returned, its to_dict\(\), or a file with that as JSON",
+            r"^known_alerts: got int\. Pass what \.alerts\(\) returned, its to_dict\(\), or a file with that as JSON",
         ),
         ("no-such.json", r"^known_alerts: cannot read 'no-such\.json': No such file or directory\.$"),
-        ({}, r"^known_alerts: it is no result of \.alerts\(\) \(its schema is not 'darkmetrics\.groups/1'\)"),
+        ({}, r"^known_alerts: no result of \.alerts\(\) \(its schema is not 'darkmetrics\.groups/1'\)"),
         (
             {"schema": "darkmetrics.groups/1"},
             r"^known_alerts: its groups are by None, those of now by 'booked' every month\.",
@@ -338,5 +338,5 @@ def test_other_groups_are_refused():
 
 def test_a_result_without_alerts_is_no_list_of_known_ones():
     grouped: Any = monthly().grouped
-    with pytest.raises(dm.InputError, match=r"^known_alerts: it has no alerts\. Give what \.alerts\(\) returned"):
+    with pytest.raises(dm.InputError, match=r"^known_alerts: it has no alerts\. Pass what \.alerts\(\) returned"):
         monthly(known_alerts=grouped)

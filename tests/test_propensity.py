@@ -150,11 +150,11 @@ def test_what_cannot_be_done_is_said():
         dm.evaluate(plain, missingness=dm.missing.Propensity(True))
     with pytest.raises(dm.InputError, match="propensity: none with these rows"):
         dm.evaluate(plain, missingness=dm.missing.Propensity())
-    with pytest.raises(dm.InputError, match="an EvaluationSet already fixes it"):
+    with pytest.raises(dm.InputError, match="passed with an EvaluationSet, which already fixes it"):
         dm.evaluate(plain, missingness=dm.missing.Propensity(propensity))
-    with pytest.raises(dm.InputError, match="propensity: True stands for"):
+    with pytest.raises(dm.InputError, match="propensity: True, but the rows are no EvaluationSet"):
         dm.evaluate(y_true, score, missingness=dm.missing.Propensity(True))
-    with pytest.raises(dm.InputError, match="propensity: one set has them"):
+    with pytest.raises(dm.InputError, match="propensity: only one of the sets has it"):
         plain + dm.EvaluationSet(y_true, score, missingness=dm.missing.Propensity(propensity))
 
 

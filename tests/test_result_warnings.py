@@ -117,14 +117,14 @@ def test_groups_keep_their_own():
 
 def test_html_begins_with_the_warning(summary):
     page = dm.report.render(summary, "html")
-    assert page.index('class="warning"') < page.index("<main") < page.index("if odds 3x off")
+    assert page.index('class="warning"') < page.index("<main") < page.index("sensitivity (odds x3)")
     assert SAID in page.split("<main")[0]
 
 
 def test_markdown_begins_with_the_warning(summary):
     page = dm.report.render(summary, "markdown")
-    assert page.splitlines()[2].startswith(f"> **Warning.** {SAID}")
-    assert "if odds 3x off" in page
+    assert page.splitlines()[4].startswith(f"> **Warning.** {SAID}")
+    assert "sensitivity (odds x3)" in page
 
 
 def test_json_report_has_the_warning(summary):

@@ -82,7 +82,7 @@ def test_a_target_named_twice_is_refused(result):
 
 @pytest.mark.parametrize("levels", [None, "0.9", object()], ids=["None", "text", "object"])
 def test_levels_that_are_no_numbers_are_refused_by_curves(result, levels):
-    with pytest.raises(dm.InputError, match=r"^confidence_levels: expected a number or several"):
+    with pytest.raises(dm.InputError, match=r"^confidence_levels: .* They must be different numbers"):
         dm.threshold_curves(result, confidence_levels=levels)
 
 

@@ -145,7 +145,7 @@ def test_paths_that_name_nothing_are_refused(tmp_path):
         (tmp_path / "mondey.parquet", "no such file. Did you mean"),
         (f"{tmp_path}/x*.parquet", "no file matches this pattern"),
         ([], "path: an empty list"),
-        (17, "path: expected a path, a folder, a pattern or a list of these, got int"),
+        (17, r"path: int\. It must be a path, a folder, a pattern or a list of these"),
         (tmp_path / "empty", "no Parquet file in this folder"),
     ]
     for path, text in wrong:
@@ -194,7 +194,7 @@ DAMAGES = {
         lambda frame: frame.select(pl.lit(9).alias("format_version"), pl.col("score").alias("cells")),
         "format_version: 9, but",
     ),
-    "no version": (lambda frame: frame.drop("format_version"), "no column 'format_version', so these are not cells"),
+    "no version": (lambda frame: frame.drop("format_version"), "no column 'format_version'. Counts that"),
     "no column": (lambda frame: frame.drop("missing"), "no column 'missing'"),
     "extra column": (lambda frame: frame.with_columns(day=pl.lit("monday")), "an extra column 'day'"),
     "no rows": (lambda frame: frame.clear(), "has no rows"),
@@ -204,7 +204,7 @@ DAMAGES = {
         changed("positives", [0.0, 1.0, 0.5, 0.0, 0.0]),
         "positives: 0.5 in cell 2. Counts are whole numbers",
     ),
-    "count of text": (changed("positives", list("abcde")), "positives: expected numbers, found 'a'"),
+    "count of text": (changed("positives", list("abcde")), "positives: 'a' in cell 0. Counts are numbers"),
     "empty cell": (
         lambda frame: frame.with_columns(pl.col("positives", "negatives", "missing") * 0),
         "missing: 0 in cell 0. A cell has at least one row",
@@ -221,7 +221,10 @@ DAMAGES = {
         changed("decision", [None, False, True, True, True]),
         "decision: nan in cell 0. Decisions are true",
     ),
-    "two thresholds": (changed("threshold", [0.5, 0.5, 0.5, 0.5, 0.1]), "threshold: differs between cells. It belongs"),
+    "two thresholds": (
+        changed("threshold", [0.5, 0.5, 0.5, 0.5, 0.1]),
+        "threshold: values differ between cells.",
+    ),
     "threshold of text": (changed("threshold", ["x"] * 5), "threshold: 'x'. It is a finite number, or null"),
     "no label": (changed("pos_label", [None] * 5), "pos_label: None. It is a label written as JSON"),
     "label not JSON": (changed("pos_label", ["yes"] * 5), "pos_label: 'yes'. It is a label written as JSON"),
@@ -271,9 +274,9 @@ def test_a_file_that_is_not_parquet_is_refused_by_name(engine, tmp_path):
     path = tmp_path / "set.parquet"
     whole = small().to_parquet(path).read_bytes()
     for content, text in (
-        (b"", "is not Parquet"),
-        (b"score,missing\n0.5,1\n", "is not Parquet"),
-        (json.dumps({"score": 1}).encode(), "is not Parquet"),
+        (b"", "not Parquet"),
+        (b"score,missing\n0.5,1\n", "not Parquet"),
+        (json.dumps({"score": 1}).encode(), "not Parquet"),
         (whole[: len(whole) // 2], "cannot be read as Parquet; damaged or incomplete?"),
         (whole[:4], "cannot be read as Parquet; damaged or incomplete?"),
         (whole[:-8] + b"\xff" * 8, "cannot be read as Parquet; damaged or incomplete?"),
@@ -296,9 +299,9 @@ def test_rows_are_not_taken_for_cells(tmp_path):
 def test_without_any_engine_the_error_says_which_to_install(tmp_path, monkeypatch):
     path = small().to_parquet(tmp_path / "set.parquet")
     monkeypatch.setattr(readers, "_installed", lambda name: False)
-    with pytest.raises(InputError, match="writing Parquet takes one of polars, pyarrow, pandas, and none is installed"):
+    with pytest.raises(InputError, match=r"polars, pyarrow, pandas are not installed\. Writing Parquet"):
         small().to_parquet(path)
-    with pytest.raises(InputError, match="reading parquet takes one of polars, pyarrow, pandas, and none is installed"):
+    with pytest.raises(InputError, match=r"polars, pyarrow, pandas are not installed\. Reading parquet"):
         EvaluationSet.from_parquet(path)
 
 

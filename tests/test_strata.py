@@ -348,7 +348,7 @@ def test_a_set_without_strata_has_no_such_column(tmp_path):
     [
         (
             pl.col("stratum") + 0.5,
-            r"stratum: -1\.5 in cell 0\. Strata are whole numbers below 2\*\*53 in size; the file",
+            r"stratum: -1\.5 in cell 0\. Strata are whole numbers below 2\*\*53 in size\. The file",
         ),
         (pl.lit(None).cast(pl.Int64), r"stratum: nan in cell 0\. Strata are whole numbers"),
         (pl.col("stratum") + 1, r"checksum: "),

@@ -35,11 +35,13 @@ def test_check_metric_fails_for_a_value_outside_the_range():
 
 
 def test_check_metric_fails_for_a_wrong_direction():
-    wrong = dm.metrics.ConfusionMetric(
-        name="wrong", formula=lambda tp, fp, fn, tn: fp / (tp + fp), meaning="false alerts", direction=(0, 0)
+    right = dm.metrics.ConfusionMetric(
+        name="wrong", formula=lambda tp, fp, fn, tn: fp / (tp + fp), meaning="false alerts", direction=(-1, 0)
     )
-    with pytest.raises(AssertionError, match=r"the direction is wrong"):
-        check_metric(wrong)
+    check_metric(right)
+    for direction in [(0, 0), (1, 0)]:
+        with pytest.raises(AssertionError, match=r"wrong: one more positive among the rows predicted .* declares [+-]"):
+            check_metric(replace(right, direction=direction))
 
 
 class Overweight(dm.missing.ByScore):
@@ -84,3 +86,46 @@ def test_check_mechanism_fails_and_names_the_rule(mechanism, rule):
 def test_check_method_fails_for_an_approximation():
     with pytest.raises(AssertionError, match=r"gaussian: the cdf of precision differs from brute force"):
         check_method("gaussian")
+
+
+@pytest.mark.parametrize(
+    ("metric", "answer"),
+    [
+        (
+            dm.metrics.ConfusionMetric(
+                name="wrong", formula=lambda tp, fp, fn, tn: tp / (tp + fp) if tp + fp > 0 else 0
+            ),
+            r"wrong: the formula does not take arrays .* such as np\.where in place of if",
+        ),
+        (lambda y_true, y_score: float(y_true[0]), "the same rows in another order"),
+    ],
+)
+def test_check_metric_fails_for_functions_that_are_no_metrics(metric, answer):
+    with pytest.raises(AssertionError, match=answer):
+        check_metric(metric)
+
+
+def test_check_metric_passes_for_a_function_without_weights():
+    check_metric(lambda y_true, y_pred: float((y_true == y_pred).mean()))
+    with pytest.raises(dm.InputError, match=r"metrics: 'm' takes no sample_weight\. With sample weights, a"):
+        dm.evaluate([1, 0], [0.9, 0.2], sample_weight=[1.0, 2.0], metrics={"m": lambda y_true, y_pred: 0.0})
+
+
+def test_check_mechanism_fails_for_an_array_of_probabilities():
+    class Plain(dm.missing.ByScore):
+        def posterior(self, data):
+            return np.full(data.missing_cells.size, 0.3)
+
+    with pytest.raises(AssertionError, match=r"Plain: posterior\(\) returned ndarray\. It must return dm\.missing"):
+        check_mechanism(Plain())
+
+
+def test_check_method_fails_for_a_number():
+    class Number(dm.methods.Method):
+        name = "number"
+
+        def distribution(self, functional, problem):
+            return 0.5
+
+    with pytest.raises(AssertionError, match=r"number: distribution\(\) returned float\. It must return a MetricDist"):
+        check_method(Number())

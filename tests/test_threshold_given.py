@@ -42,8 +42,8 @@ def test_a_threshold_other_than_that_of_the_set_is_refused(ask, threshold):
     with pytest.raises(InputError) as caught:
         ask(data, threshold=threshold)
     assert str(caught.value) == (
-        f"threshold: {float(threshold)!r}, but the EvaluationSet has 0.3. Leave it out, or move the set with "
-        f".with_threshold({float(threshold)!r})."
+        f"threshold: {float(threshold)!r}, but the EvaluationSet has 0.3. Leave threshold out, or "
+        f"pass data.with_threshold({float(threshold)!r})."
     )
 
 
@@ -57,21 +57,19 @@ def test_the_threshold_of_the_set_may_be_said_again(ask, own):
 @pytest.mark.parametrize("ask", OF_A_SET.values(), ids=OF_A_SET)
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_a_set_with_given_decisions_is_refused(ask, threshold):
-    with pytest.raises(
-        InputError, match=rf"^threshold: {threshold}, but the predictions of the EvaluationSet were passed"
-    ):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but the EvaluationSet was built with predictions"):
         ask(dm.EvaluationSet(Y, SCORE, y_pred=PRED), threshold=threshold)
 
 
 def test_a_threshold_that_is_no_number_is_refused_beside_a_set():
-    with pytest.raises(InputError, match="threshold: NaN"):
+    with pytest.raises(InputError, match="threshold: nan"):
         dm.evaluate(dm.EvaluationSet(Y, SCORE), threshold=np.nan)
 
 
 @pytest.mark.parametrize("decide", DECIDED.values(), ids=DECIDED)
 @pytest.mark.parametrize("threshold", [0.5, 0.3])
 def test_a_threshold_beside_given_decisions_is_refused(decide, threshold):
-    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but y_pred already gives the"):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold}, but y_pred already has the"):
         decide(threshold=threshold)
 
 
@@ -122,7 +120,7 @@ def test_the_label_that_is_positive_in_the_set_may_be_said_again():
 
 def test_scores_that_are_no_probabilities_are_told_of_the_threshold_that_was_made_for_these():
     percent = [100 * p for p in SCORE]
-    told = "Decided positive from a score of 0.5 on, which 8 of 8 rows reach. Scores go from 10 to 90"
+    told = "Rows with a score of at least 0.5 are predicted positive: 8 of 8 rows. Scores range from 10 to 90"
     with pytest.warns(UserWarning, match="no threshold was passed"):
         assert told in str(dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="recall"))
     for other in (
@@ -131,4 +129,4 @@ def test_scores_that_are_no_probabilities_are_told_of_the_threshold_that_was_mad
         dm.evaluate(Y, percent, missingness=dm.missing.Fixed(0.5), metrics="roc_auc"),
         dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(0.5), metrics="recall"),
     ):
-        assert "Decided positive" not in str(other)
+        assert "are predicted positive" not in str(other)

@@ -173,7 +173,7 @@ def test_a_prevalence_outside_is_refused(prevalence):
 @pytest.mark.parametrize("number", [NAN, float("inf"), "0.4", [0.4], True])
 @pytest.mark.parametrize("name", ["prevalence", "delta"])
 def test_what_is_no_finite_number_is_refused(name, number):
-    with pytest.raises(InputError, match=rf"{name}: .* It must be a finite number\."):
+    with pytest.raises(InputError, match=rf"{name}: .* It must"):
         ExponentialTilt(Fixed(0.5), **{name: number})
 
 

@@ -309,13 +309,13 @@ def test_infinite_e_value_is_printed_stored_and_plotted():
     [
         ({"after": [1, 1], "y_score": [0.5, 7.0]}, "after: 1 label for score 7.0, where 0 are missing"),
         ({"y_score": None}, "y_score: missing"),
-        ({"arrival": "soon"}, "arrival: unknown way of arriving 'soon'"),
-        ({"arrival": "late"}, "arrival: 'late', but the evaluation knows nothing of when"),
+        ({"arrival": "soon"}, "arrival: unknown arrival 'soon'"),
+        ({"arrival": "late"}, "arrival: 'late', but the evaluation has no delays"),
         ({"alpha": 5}, "alpha: 5. It must lie strictly between 0 and 1"),
         ({"time": [-1.0]}, "time: -1"),
-        ({"missingness": "by_score"}, "missingness: the Evaluation already has it"),
-        ({"before": [1, 0]}, "before: expected an Evaluation or an EvaluationSet, got list"),
-        ({"after": {}, "y_score": None}, "after: a mapping must lead from times to EvaluationSets"),
+        ({"missingness": "by_score"}, "missingness: passed with an Evaluation"),
+        ({"before": [1, 0]}, "before: list. It must be an Evaluation or an EvaluationSet"),
+        ({"after": {}, "y_score": None}, "after: a mapping with other keys or values"),
     ],
 )
 def test_mistakes_are_named(change, message):
@@ -387,7 +387,7 @@ def test_dates_are_the_ages_and_times_that_they_mean(hours, as_of):
 def test_a_set_of_a_later_day_is_refused_with_what_to_give_instead():
     rows, before = evaluated_on()
     later = dm.EvaluationSet("y", "p", data=rows, missingness=dated_at("2026-07-20"), threshold=0.3)
-    with pytest.raises(dm.InputError, match=r"ages of a later as_of have moved on: give labels and scores as arrays"):
+    with pytest.raises(dm.InputError, match=r"ages of a later as_of are larger\. Pass labels and scores as arrays"):
         dm.verify(before, later)
 
 

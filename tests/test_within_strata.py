@@ -119,7 +119,7 @@ def test_what_cannot_be_done_is_said():
     data = dm.EvaluationSet(y_true, score, missingness=dm.missing.Unknown(strata=stratum))
     with pytest.raises(dm.InputError, match="strata: 'isotonic' with uncertainty=True does not fit"):
         dm.evaluate(data, missingness=ByScore("isotonic", strata=True))
-    with pytest.raises(dm.InputError, match="strata: True stands for that of an EvaluationSet"):
+    with pytest.raises(dm.InputError, match="strata: True, but the rows are no EvaluationSet"):
         dm.evaluate(y_true, score, missingness=ByScore(strata=True))
 
 

@@ -122,7 +122,7 @@ if not _typing.TYPE_CHECKING:  # or type checkers would accept any name
             except ModuleNotFoundError as error:
                 if error.name != f"{__name__}.{name}":
                     raise
-            answer = _importlib.import_module(f"{__name__}.calls").answer_name
+            answer = _importlib.import_module(f"{__name__}.attributes").answer_name
             raise AttributeError(answer(name, __all__))
         module = _importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
         value = getattr(module, name) if name in _HOME else module

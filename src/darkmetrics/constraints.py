@@ -49,7 +49,8 @@ def shortened(value: Any) -> str:
     '[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1...'
     """
     text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+    # An error itself cuts a number of many digits.
+    return text if len(text) <= 60 or is_whole(value) else text[:57] + "..."
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _between(low: float, high: float, rule: str, *, strictly: bool = False, fix:
 
 
 def _is_plain(value: Any) -> bool:
-    return is_number(value) and bool(np.isfinite(value))
+    """Return whether a value is a number that a float can hold."""
+    return is_number(value) and _is_finite(value)
 
 
 def _whole(low: int, high: int | None = None, also: Sequence[Any] = (), rule: str = "") -> Constraint:
@@ -209,7 +211,12 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "n_jobs": _whole(1, also=(-1,), rule="It must be a whole number of at least 1, or -1 for one per core."),
     "n_repeats": _whole(1),
     "n_resamples": _whole(1),
-    "odds": _between(1.0, math.inf, "It must be a finite number of at least 1."),
+    "odds": _between(
+        1.0,
+        math.inf,
+        "It must be a finite number of at least 1.",
+        fix=lambda value: "For bounds whatever the missing labels are, call result[metric].support().",
+    ),
     "period": _among(*PERIODS),
     "prevalence": _STRICT_UNIT,
     "prior_scale": _POSITIVE,
@@ -239,13 +246,14 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "Delayed.reviewed": _among(*REVIEWED, other=lambda value: hasattr(value, "propensity")),
     "ExponentialTilt.delta": Constraint("It must be a finite number.", _is_plain, (math.inf, math.nan, "1", True)),
     "Fixed.probability": Constraint(
-        "A single probability must lie in [0, 1].",
+        "It must lie in [0, 1].",
         lambda value: not is_number(value) or bool(0.0 <= value <= 1.0),
         (1.5, -0.1, math.nan),
     ),
     "Flexible.prior_sd": _POSITIVE,
     "Flexible.threshold": _or_none(_THRESHOLD, "It must be a finite number, or None for a curve without a jump."),
     "draws.n_draws": _whole(1, 1 << 20),
+    "threshold_curves.method": _among(*METHODS),
     "compare.threshold": Constraint(
         "It must be a finite number, or a mapping from models to numbers.",
         lambda value: isinstance(value, Mapping) or _is_finite(value),

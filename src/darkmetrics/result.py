@@ -11,7 +11,8 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PathLike
-from darkmetrics.calls import answer_attribute, check_call
+from darkmetrics.attributes import answer_attribute
+from darkmetrics.calls import check_call
 from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.files import write_whole
 from darkmetrics.foreign_words import RESULT_ATTRIBUTES, RESULT_METHODS

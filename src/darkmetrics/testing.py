@@ -14,11 +14,12 @@ from darkmetrics._kernels.sums.enumeration import list_assignments
 from darkmetrics.constraints import checked
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.distributions import MetricDistribution
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.methods import method_from
 from darkmetrics.methods.base import MethodLike
-from darkmetrics.metrics import metrics_from
+from darkmetrics.metrics import CallableMetric, ConfusionMetric, metrics_from
 from darkmetrics.metrics.metric import MetricLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.choice import mechanism_from
@@ -57,7 +58,14 @@ def check_metric(metric: MetricLike, *, rng: int = 0) -> None:
     AssertionError: wrong: a value of ... is outside its range (0, 1). ...
     """
     record = metrics_from(metric)[0]
+    if isinstance(record, ConfusionMetric):
+        _check_formula(record)
+    if isinstance(record, CallableMetric):
+        _check_order(record, rng)
+    takes_weights = not isinstance(record, CallableMetric) or record.takes_weights
     for data in _small_sets(rng):
+        if data.cells.weight is not None and not takes_weights:
+            continue
         functional = record.bind(data, np.nan)
         assignments = list_assignments(functional.missing)
         values = functional.values(assignments)
@@ -74,12 +82,61 @@ def check_metric(metric: MetricLike, *, rng: int = 0) -> None:
             f"{record.name}: a value of {outside[0]:.6g} is outside its range ({low:g}, {high:g}). Set range= to the "
             "smallest and largest value on any data."
         )
+        if isinstance(record, ConfusionMetric):
+            _check_direction(record, data, assignments, values)
         bounds = functional.extremes
         beyond = defined[(defined < bounds.low - _SAME) | (defined > bounds.high + _SAME)]
         assert not beyond.size, (
-            f"{record.name}: a value of {beyond[0]:.6g} is outside the bounds ({bounds.low:.6g}, {bounds.high:.6g}). "
-            "If it has a direction, the direction is wrong."
+            f"{record.name}: a value of {beyond[0]:.6g} is outside the bounds ({bounds.low:.6g}, {bounds.high:.6g})."
         )
+
+
+def _check_formula(metric: ConfusionMetric) -> None:
+    """Check that a formula takes arrays of counts."""
+    counts = [np.array([2.0, 0.0, 3.0])] * 4
+    try:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shape = np.shape(metric.formula(*counts))
+    except (TypeError, ValueError) as error:
+        raise AssertionError(
+            f"{metric.name}: the formula does not take arrays ({error}). Write it with NumPy, such as np.where in "
+            "place of if, and leave 0/0 to it."
+        ) from error
+    assert shape in ((), (3,)), f"{metric.name}: the formula returned shape {shape} for arrays of shape (3,)."
+
+
+def _check_order(metric: CallableMetric, seed: int) -> None:
+    """Check that the value of a function does not depend on the order of rows."""
+    rng = np.random.default_rng(seed)
+    score = rng.random(20)
+    y = (rng.random(20) < score).astype(np.int64)
+    second = (score >= 0.5).astype(np.int64) if metric.takes_predictions else score
+    value = metric.on_rows(y, second)
+    for _ in range(10):
+        order = rng.permutation(20)
+        other = metric.on_rows(y[order], second[order])
+        assert _equal(value, other), (
+            f"{metric.name}: the value is {value:.6g}, and {other:.6g} for the same rows in another order. A metric "
+            "must not depend on the order of rows."
+        )
+
+
+def _check_direction(metric: ConfusionMetric, data: EvaluationSet, assignments: IntArray, values: FloatArray) -> None:
+    """Check that one positive more moves the metric as its direction declares."""
+    index = {tuple(positives): i for i, positives in enumerate(assignments.tolist())}
+    is_predicted = data.cells.decision[data.missing_cells]
+    for positives, i in index.items():
+        for cell, sign in enumerate(metric.direction[0 if side else 1] for side in is_predicted):
+            more = index.get((*positives[:cell], positives[cell] + 1, *positives[cell + 1 :]))
+            if more is None or sign is None or np.isnan(values[[i, more]]).any():
+                continue
+            change = float(values[more] - values[i])
+            fits = abs(change) <= _SAME if sign == 0 else sign * change >= -_SAME
+            rows = "positive" if is_predicted[cell] else "negative"
+            assert fits, (
+                f"{metric.name}: one more positive among the rows predicted {rows} moves it by {change:.6g}, but "
+                f"direction={metric.direction} declares {sign:+d}. Declare how it moves, or leave direction out."
+            )
 
 
 @checked
@@ -104,6 +161,10 @@ def check_mechanism(missingness: MissingnessLike, *, rng: int = 0) -> None:
     name = type(mechanism).__name__
     for data in _large_sets(rng):
         posterior, again = mechanism.posterior(data), mechanism.posterior(data)
+        assert isinstance(posterior, Posterior), (
+            f"{name}: posterior() returned {type(posterior).__name__}. It must return dm.missing.Posterior(weight, "
+            "probability)."
+        )
         p, weight = posterior.probability, posterior.weight
         assert p.ndim == 2, f"{name}: probability has {p.ndim} dimensions. It must be draws x columns."
         assert weight.shape == (len(p),), f"{name}: weight must have one number for each of the {len(p)} draws."
@@ -149,7 +210,11 @@ def check_method(method: MethodLike, *, rng: int = 0) -> None:
         problem = Problem(Posterior.single(p))
         for metric in metrics_from(("precision", "recall", "accuracy", "f1", "roc_auc")):
             functional = metric.bind(data, 0.0)
-            distribution = chosen.distribution(functional, problem)
+            distribution: object = chosen.distribution(functional, problem)
+            assert isinstance(distribution, MetricDistribution), (
+                f"{chosen.name}: distribution() returned {type(distribution).__name__}. It must return a "
+                "MetricDistribution, such as dm.distributions.Discrete.from_atoms(...)."
+            )
             values, probability = _brute_force(functional, p)
             levels = np.unique(values)
             levels = np.concatenate([levels, 0.5 * (levels[1:] + levels[:-1])])

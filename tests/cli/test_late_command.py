@@ -95,7 +95,7 @@ def test_every_command_that_reads_rows_knows_their_times(run, file, tmp_path, co
 @pytest.mark.parametrize(
     ("changes", "options", "message"),
     [
-        ({}, (), "--as-of: missing. Say on which day"),
+        ({}, (), "--as-of: missing. Ages of rows are counted up to the day"),
         ({}, ("--as-of", "soon"), "--as-of: cannot read 'soon' as a date."),
         ({}, ("--as-of", "2025-06-29"), "--as-of: 2025-06-29, but the oldest row was scored on 2026-01-01"),
         ({}, (*AS_OF, "--maturity", "3"), "--maturity: 3 days, but 665 of 873 labels took longer, up to 147 days"),

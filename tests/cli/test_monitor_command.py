@@ -419,7 +419,10 @@ def test_without_matplotlib_a_picture_is_refused_before_the_work(refused, monkey
         (["--by", "month", "--score-bins", "9" * 5000], "--score-bins: "),
         (["--by", "month", "--target", "recal=0.8"], "--target: unknown metric 'recal'. Did you mean 'recall'?"),
         (["--by", "month", "--target", "recall"], "--target: cannot read 'recall'. Write it like recall=0.8."),
-        (["--by", "month", "--target", "recall=80"], "--target: 80 for 'recall', which lies between 0 and 1. Give 0.8"),
+        (
+            ["--by", "month", "--target", "recall=80"],
+            "--target: 80 for 'recall'. recall lies between 0 and 1.",
+        ),
         (["--by", "month", "-m", "recal"], "--metric: unknown metric 'recal'. Did you mean 'recall'?"),
         (["--by", "month", "--reference", "-"], "--reference: standard input cannot be the reference rows."),
         (["--by", "month", "--prob", "score", "--missingness", "random"], "--prob: cannot be combined with"),

@@ -56,4 +56,4 @@ def test_mistakes_are_one_line(files, capsys):
     assert run(["verify", files["before"], files["after"], "--arrival", "soon"]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 2
-    assert said[1].startswith("darkmetrics: --arrival: unknown way of arriving 'soon'")
+    assert said[1].startswith("darkmetrics: --arrival: unknown arrival 'soon'")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from darkmetrics import frames
+from darkmetrics.constraints import is_number
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number, row_probabilities
+from darkmetrics.data.rules import row_probabilities
 from darkmetrics.exceptions import InputError
 from darkmetrics.masks import Mask
 from darkmetrics.methods import Method, method_from

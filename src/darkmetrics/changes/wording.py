@@ -8,8 +8,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray
 from darkmetrics._text import short
+from darkmetrics.constraints import is_number
 from darkmetrics.data.cells import Cells
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.distributions.base import mass_below
 from darkmetrics.evaluation import Evaluation

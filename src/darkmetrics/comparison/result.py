@@ -15,7 +15,7 @@ from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
 from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import is_number
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, RecordedWarning

@@ -9,11 +9,11 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calls import suggest_call
+from darkmetrics.constraints import is_number, is_whole
 from darkmetrics.curves.bands import Band, levels_of
 from darkmetrics.curves.result import ThresholdCurves
 from darkmetrics.curves.sweep import curve_metrics, sweep
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number, is_whole
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.metric import MetricsLike

@@ -5,15 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics import constraints, frames
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import counted
 from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.wording import code, named, setting
-
-# Packages that still import these from here.
-is_number, is_whole = constraints.is_number, constraints.is_whole
 
 
 def check_length(values: AnyArray, name: str, rows: int) -> None:

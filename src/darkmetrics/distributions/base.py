@@ -12,7 +12,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import Numbers, RngLike
-from darkmetrics.calls import answer_attribute
+from darkmetrics.attributes import answer_attribute
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
 from darkmetrics.constraints import check_value, checked
 from darkmetrics.exceptions import InputError, MethodError

@@ -373,7 +373,7 @@ def row_count(table: Any, name: str) -> int:
     """Rows of a two-dimensional table: a DataFrame of any engine, an array, a sparse matrix, or nested lists."""
     shape: tuple[int, ...] = tuple(_table(table).shape)
     if len(shape) != 2:
-        raise InputError(name, f"expected a table with one row per label, got shape {shape}")
+        raise InputError(name, f"shape {shape}", "It must be a table with one row per label.")
     return shape[0]
 
 

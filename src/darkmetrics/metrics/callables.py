@@ -109,6 +109,16 @@ class CallableMetric(Metric):
             values[i] = self._call(labels, self._second_argument(cells)[cell], _weights_by_name(cells, cell))
         return values
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether the function takes `sample_weight=`; unknown signatures are believed to."""
+        try:
+            parameters = inspect.signature(self.function).parameters
+        except (TypeError, ValueError):
+            return True
+        kinds = {parameter.kind for parameter in parameters.values()}
+        return "sample_weight" in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+
     def _compute_values(
         self, data: EvaluationSet, known: dict[tuple[int, int], float], positives: IntArray
     ) -> FloatArray:
@@ -149,11 +159,18 @@ class CallableMetric(Metric):
                 values[i] = self._call(label, second.copy(), _weights_by_name(cells, cell))
         return values
 
+    def on_rows(self, y_true: IntArray, second: AnyArray) -> float:
+        """Return the value for complete labels, and scores or predictions."""
+        return self._call(y_true, second, {})
+
     def _second_argument(self, cells: Cells) -> AnyArray:
         """Return what the function takes after the labels, for each cell."""
         return cells.decision.astype(np.int64) if self.takes_predictions else cells.score
 
     def _call(self, y_true: IntArray, second: AnyArray, weights: dict[str, Any]) -> float:
+        if weights and not self.takes_weights:
+            rule = "With sample weights, a function is called with sample_weight=."
+            raise InputError("metrics", f"{self.name!r} takes no sample_weight", rule, "Add the parameter.")
         value = self.function(y_true, second, **weights)
         try:
             return float(value)

@@ -11,9 +11,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import number_from
+from darkmetrics.constraints import is_number
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
 from darkmetrics.wording import code
@@ -156,7 +156,7 @@ def list_metrics() -> list[str]:
     --------
     >>> import darkmetrics as dm
     >>> dm.list_metrics()[:4]
-    ['accuracy', 'ap', 'auc', 'auc_roc']
+    ['acc', 'accuracy', 'ap', 'auc']
     >>> "ks" in dm.list_metrics()
     True
     """

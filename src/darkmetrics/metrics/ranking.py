@@ -16,9 +16,9 @@ from darkmetrics._kernels.rank_metrics import (
     average_precision_row_influence,
     top_row_influence,
 )
+from darkmetrics.constraints import is_number
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functionals import CountFunctional, RatioForm, Split
 from darkmetrics.distributions.rank_functionals import PrecisionFunctional, RankFunctional, Ranking
 from darkmetrics.exceptions import InputError

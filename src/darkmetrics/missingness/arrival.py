@@ -10,7 +10,7 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import PointInTime
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import is_number
 from darkmetrics.exceptions import AssumptionWarning, CalibrationWarning, InputError, MissingnessWarning
 from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.checks import CLEARLY, LEVEL

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 
 from darkmetrics.argument_types import Numbers
+from darkmetrics.constraints import is_number
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.posterior import Posterior

@@ -7,8 +7,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.auc.ranks import auc_moments
 from darkmetrics.argument_types import Numbers
+from darkmetrics.constraints import is_whole
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from, roc_auc

@@ -8,8 +8,8 @@ import numpy as np
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike, LabelValue
 from darkmetrics.calibrators import Calibrator, ScalingBinning
+from darkmetrics.constraints import is_number
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missing import Fixed, Mechanism, Posterior, mechanism_from
 

@@ -8,7 +8,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.hypothesis_tests import ks_to_uniform, w1_to_uniform
 from darkmetrics.argument_types import ArrayLike, Numbers, RngLike
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import is_number
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.exceptions import InputError
 from darkmetrics.masks import MCAR, ByLabel, Mask

@@ -16,8 +16,9 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, dot
 from darkmetrics._kernels.cdf_bounds import CONSTANT
 from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import ArrayLike, Numbers
+from darkmetrics.constraints import is_whole
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import check_finite, is_whole
+from darkmetrics.data.rules import check_finite
 from darkmetrics.distributions.functionals import CountFunctional
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.metrics import Metric, metrics_from

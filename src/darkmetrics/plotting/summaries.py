@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import is_whole
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.monitoring import Alerts, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import Key

@@ -17,10 +17,10 @@ from darkmetrics.argument_types import ArrayLike, Duration, FrameLike
 from darkmetrics.constraints import checked
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.distributions import Interval, check_level
+from darkmetrics.distributions import Interval
 from darkmetrics.evaluating import evaluate
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.missing import ByScore, Posterior
 from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
@@ -33,7 +33,6 @@ from darkmetrics.wording import code, named, setting
 _N_DRAWS, _N_DRAWS_DELAYED = 256, 1024
 # Up to this many labels, the distribution of their number of positives is exact; above, a mixture of Gaussians.
 _MAX_EXACT = 1000
-ARRIVALS = ("alike", "late", "any")
 
 
 @checked
@@ -110,7 +109,6 @@ def verify(
     >>> print(f"{result.n_positives} positives; predicted {low:.0f} to {high:.0f}")
     252 positives; predicted 167 to 196
     """
-    alpha = check_level(alpha, "alpha")
     if isinstance(before, EvaluationSet):
         before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):
@@ -166,8 +164,6 @@ def _columns_of_table(before: EvaluationSet, data: Any, after: Any, y_score: Any
 
 
 def _arrival_of(before: Evaluation, arrival: str | None) -> str:
-    if arrival is not None and arrival not in ARRIVALS:
-        raise unknown_name("arrival", "way of arriving", str(arrival), ARRIVALS)
     late = isinstance(before.model, FittedDelays)
     if arrival == "late" and not late:
         raise InputError(
