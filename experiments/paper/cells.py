@@ -64,8 +64,9 @@ class Predictions:
         return sorted(self.table["set"].unique())
 
     def has_both_codings(self, name: str) -> bool:
-        """Return whether the masks of a set are the same in both codings of its classes."""
-        counts = [[len(values.get((name, flag), ())) for values in self.groups.values()] for flag in (False, True)]
+        """Return whether the masks of a set are the same in both codings, for algorithms that ran in both."""
+        groups = [values for values in self.groups.values() if any(swapped for _, swapped in values)]
+        counts = [[len(values.get((name, flag), ())) for values in groups] for flag in (False, True)]
         return counts[0] == counts[1]
 
     def scores(
