@@ -63,6 +63,12 @@ class Predictions:
         """Names of the sets."""
         return sorted(self.table["set"].unique())
 
+    def has_both_codings(self, name: str) -> bool:
+        """Return whether the masks of a set are the same in both codings, for algorithms that ran in both."""
+        groups = [values for values in self.groups.values() if any(swapped for _, swapped in values)]
+        counts = [[len(values.get((name, flag), ())) for values in groups] for flag in (False, True)]
+        return counts[0] == counts[1]
+
     def scores(
         self, key: tuple[str, str, str], swapped: Sequence[str] = (), sixth_like: tuple[str, str] | None = None
     ) -> Scores:
@@ -178,7 +184,7 @@ def overlap(estimate: Estimate, published: tuple[float, float]) -> bool:
 def _codings(predictions: Predictions, results: Results) -> Iterator[tuple[object, ...]]:
     """Count overlapping cells of MAE for every choice of sets with swapped classes, best first."""
     counts = []
-    possible = sorted({name for values in predictions.groups.values() for name, is_swapped in values if is_swapped})
+    possible = [name for name in predictions.sets if predictions.has_both_codings(name)]
     published = {key[:3]: (low, high) for key, (_, low, high) in results.paper.items() if key[3] == "mae"}
     for flags in product((False, True), repeat=len(possible)):
         swapped = [name for name, flag in zip(possible, flags, strict=True) if flag]
