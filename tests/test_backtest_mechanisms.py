@@ -151,7 +151,7 @@ def test_a_prevalence_that_cannot_be_had_is_refused():
         (lambda: dm.masks.ByLabel(0.3, prevalence=0), "prevalence: 0"),
         (lambda: dm.masks.ByScore(0.3, slope=math.inf), "slope: inf"),
         (lambda: dm.masks.ByScore(0.3, slope=math.nan), "slope: nan"),
-        (lambda: dm.masks.ByScore(0.3, slope=1e7), "between -1e.06 and 1e.06"),
+        (lambda: dm.masks.ByScore(0.3, slope=1e7), r"slope: 10000000\.0\. It must be a number from -1e6 to 1e6"),
     ],
 )
 def test_settings_of_mechanisms_are_checked(make, message):

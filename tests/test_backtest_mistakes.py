@@ -130,7 +130,7 @@ def test_mistakes_are_named_before_the_first_repeat(arguments, message, monkeypa
         raise AssertionError("a repeat was run")
 
     # By its name, because darkmetrics.backtest is the function.
-    monkeypatch.setattr(importlib.import_module("darkmetrics.backtesting.run"), "_answer", refuse)
+    monkeypatch.setattr(importlib.import_module("darkmetrics.backtesting.run"), "_repeat", refuse)
     y, score = rows(40)
     settings = {"y_true": y, "y_score": score, "n_repeats": 2, "missingness": Fixed(0.5)} | arguments
     with pytest.raises(dm.InputError, match=message):

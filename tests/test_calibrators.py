@@ -713,10 +713,10 @@ def test_the_flexible_curve_takes_any_scores(scores):
 
 @pytest.mark.parametrize("threshold", ["a", True, math.nan])
 def test_a_threshold_is_a_number(threshold):
-    with pytest.raises(InputError, match=rf"threshold: {threshold!r}\. It must be a number"):
+    with pytest.raises(InputError, match=rf"^threshold: {threshold!r}\. It must be a finite number, or None"):
         Flexible(threshold=threshold).fit([0.1, 0.9], [0, 1])
 
 
 def test_the_flexible_curve_needs_its_prior():
-    with pytest.raises(InputError, match=r"prior_sd: None\. Flexible needs a prior"):
+    with pytest.raises(InputError, match=r"^prior_sd: None\. It must be a positive number"):
         Flexible(prior_sd=None).fit([0.1, 0.9], [0, 1])

@@ -233,7 +233,7 @@ def test_an_evaluation_set_has_no_rows_to_match_features_to(probability, tilted)
     data = EvaluationSet(y_true, score, missingness=None if probability is None else dm.missing.Fixed(score))
     model: Any = Covariates(LogisticRegression(), X)
     model = ExponentialTilt(model, delta=0.5) if tilted else model
-    message = "missingness: Covariates belong to rows, and an EvaluationSet has counts"
+    message = "missingness: Covariates with an EvaluationSet. Covariates belong to rows, .* Pass labels and scores"
     with pytest.raises(InputError, match=message):
         dm.evaluate(data, missingness=model)
     # Predictions in a set would be taken for probabilities that are known.
@@ -287,7 +287,9 @@ def test_columns_of_features_need_a_table_in_memory_that_has_them():
     with pytest.raises(InputError, match=r"^X: data has no column 'bb'\. Did you mean 'b'\?$"):
         dm.evaluate("y", "p", data=pd.DataFrame(columns), missingness=model)
     for remote in (pl.LazyFrame(columns), "nowhere.parquet"):
-        with pytest.raises(InputError, match=r"^data: not in memory, but the mechanism needs rows in memory\."):
+        with pytest.raises(
+            InputError, match=r"^data: not in memory\. This mechanism needs rows in memory\. Pass a DataFrame"
+        ):
             dm.evaluate("y", "p", data=remote, missingness=model)
 
 

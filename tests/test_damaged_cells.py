@@ -282,7 +282,7 @@ def test_a_table_without_a_checksum_is_read(kind, tmp_path):
 
 def test_a_label_that_is_not_finite_cannot_be_stored(tmp_path):
     data = EvaluationSet([INF, 0.0, None], [0.1, 0.2, 0.3], pos_label=INF)
-    with pytest.raises(InputError, match=r"^pos_label: inf of type float cannot be stored"):
+    with pytest.raises(InputError, match=r"^pos_label: inf of type float\. A label that is stored must be a number"):
         data.to_parquet(tmp_path / "set.parquet")
 
 

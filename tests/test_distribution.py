@@ -489,7 +489,7 @@ def test_a_level_in_percent_is_understood():
     distribution = dm.evaluate(
         [1, 0, None, None], [0.9, 0.1, 0.8, 0.3], missingness=dm.missing.Fixed(0.5), metrics="accuracy"
     )["accuracy"]
-    with pytest.raises(dm.InputError, match=r"strictly between 0 and 1\. Give 0\.9 for 90%\."):
+    with pytest.raises(dm.InputError, match=r"strictly between 0 and 1\. Pass 0\.9 for 90%\."):
         distribution.interval(90)
 
 

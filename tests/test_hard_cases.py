@@ -271,12 +271,22 @@ def test_hardly_any_chance_leaves_the_value_of_no_positive():
 
 
 def test_an_error_in_a_metric_of_the_user_names_the_metric():
-    with pytest.raises(TypeError) as caught:
-        dm.evaluate([1, None], [0.9, 0.1], missingness=dm.missing.Fixed(0.5), metrics={"mine": lambda y: 1.0})
+    def evaluated(metric):
+        return dm.evaluate([1, None], [0.9, 0.1], missingness=dm.missing.Fixed(0.5), metrics={"mine": metric})
+
+    def broken(y_true, y_score):
+        raise TypeError("mine alone")
+
+    with pytest.raises(TypeError, match="mine alone") as caught:
+        evaluated(broken)
     assert "the metric 'mine'" in caught.value.__notes__[0]
+    with pytest.raises(dm.InputError, match=r"^metrics: the parameters of 'mine' are unknown\. .* called y_score"):
+        evaluated(lambda y: 1.0)
 
 
 def test_sets_of_different_positive_labels_do_not_merge():
     one, other = (dm.EvaluationSet(["a", "b"], [0.9, 0.1], pos_label=label) for label in "ab")
-    with pytest.raises(dm.InputError, match="pos_label: cannot merge"):
+    with pytest.raises(
+        dm.InputError, match=r"^pos_label: 'a' is positive in one set, 'b' in the other\. .* Build both alike"
+    ):
         one + other

@@ -225,7 +225,9 @@ def test_the_arrival_of_all_groups_is_that_of_all_rows():
     pytest.importorskip("matplotlib").use("Agg")
     assert dm.plotting.plot_arrival(grouped).get_xlabel() == "age in days"
     for part in (grouped.total, grouped["2026-06"]):
-        with pytest.raises(dm.InputError, match=r"Delays are learned from all groups together\. Pass the grouped result\."):
+        with pytest.raises(
+            dm.InputError, match=r"Delays are learned from all groups together\. Pass the grouped result\."
+        ):
             part.plot_arrival()
 
 
@@ -234,5 +236,8 @@ def test_groups_without_ages_have_no_arrival():
     grouped = dm.evaluate_by("y", "p", data=rows, by="shop", missingness="random", metrics="recall")
     assert grouped.arrival is None
     for one in (grouped, grouped.total, grouped["a"]):
-        with pytest.raises(dm.InputError, match=r"^evaluation: its rows have no ages\. Pass missingness= an object of dm\.missing\.Delayed\."):
+        with pytest.raises(
+            dm.InputError,
+            match=r"^evaluation: its rows have no ages\. Pass missingness= an object of dm\.missing\.Delayed\.",
+        ):
             dm.plotting.plot_arrival(one)

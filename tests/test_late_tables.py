@@ -113,13 +113,17 @@ def test_late_labels_ignore_strata():
 
 def test_late_labels_are_counted_anew():
     data = EvaluationSet(data=table(), **SETTINGS)
-    with pytest.raises(InputError, match=r"^late: the rows of the set have ages\. .* Count the rows again, with a later as_of\."):
+    with pytest.raises(
+        InputError, match=r"^late: the rows of the set have ages\. .* Count the rows again, with a later as_of\."
+    ):
         data.with_labels(data)
 
 
 def test_ages_are_not_put_together_with_anything_else():
     data = EvaluationSet(data=table(100), **SETTINGS)
-    with pytest.raises(InputError, match=r"^strata: only one of the sets has it\. Build both sets with it, or neither\."):
+    with pytest.raises(
+        InputError, match=r"^strata: only one of the sets has it\. Build both sets with it, or neither\."
+    ):
         data + EvaluationSet([1, 0], [0.2, 0.3], missingness=dm.missing.Unknown(strata=[1, 2]))
     with pytest.raises(InputError, match=r"^age: one set has ages in days, .* the other in numbers"):
         data + EvaluationSet([1, 0], [0.2, 0.3], missingness=dm.missing.Delayed(age=[1.0, 2.0]))

@@ -185,7 +185,7 @@ def test_only_sets_of_one_threshold_and_class_go_together():
         data - 1
     with pytest.raises(InputError, match=r"^late: a list\. It must be an EvaluationSet"):
         data.with_labels([1])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"^sets: none given"):
+    with pytest.raises(InputError, match=r"^sets: empty\. At least one set"):
         EvaluationSet.concat([])
 
 

@@ -206,7 +206,7 @@ def test_the_result_is_a_mapping_over_keys_in_order():
     assert "XX" not in result
     assert ["FR"] not in result
     assert result.get("XX") is None
-    with pytest.raises(KeyError, match=r"key: 'XX' is not among the 3 groups\. Give the value of 'country'"):
+    with pytest.raises(KeyError, match=r"key: 'XX' is not among the 3 groups\. Pass the value of 'country'"):
         result["XX"]
 
 

@@ -19,6 +19,7 @@ ANY = {
     "report.write_report(about)": "handed on to summarize, which has the types",
     "calibrators.Beta.set_params(params)": "scikit-learn's protocol: the parameters of any calibrator",
     "calibrators.calibrator_from(calibrator)": "finds out what it was given, and refuses what it does not know",
+    "methods.method_from(method)": "finds out what it was given, and refuses what it does not know",
     "missing.mechanism_from(missingness)": "finds out what it was given, and refuses what it does not know",
     "missing.Reference(y_true)": "rows of evaluate, of compare or a set: what is read says which",
     "missing.Reference(y_score)": "rows of evaluate, of compare or none: what is read says which",

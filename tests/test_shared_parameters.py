@@ -21,6 +21,7 @@ TYPES = {
     "estimator": "fitted on scores, or to be fitted on features",
     "evaluation": "a plot also takes evaluations of groups",
     "kind": "of a disparity, or of the columns of a posterior",
+    "mean": "the paper's noise takes means of many rows, a prior one",
     "method": "curves have no settings for their methods",
     "metric": "a name of an evaluated metric, or a metric to register or to bound",
     "metrics": "a plot and a curve choose among evaluated metrics",
@@ -50,6 +51,7 @@ DEFAULTS = {
     "rng": "checks of extensions are repeatable",
     "scope": "methods of a result keep its scope",
     "segment": "a plot shows all segments unless one is passed, which may be None",
+    "ties": "the paper counts ties in full",
 }
 
 

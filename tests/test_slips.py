@@ -176,7 +176,7 @@ def test_a_comparison_without_labels_speaks_of_its_own_arguments():
 
 def test_a_page_is_written_to_a_text_or_a_path(result):
     path: Any = b"page.html"
-    with pytest.raises(dm.InputError, match=r"^path: got a bytes\. Give the file to write as a text or a path\."):
+    with pytest.raises(dm.InputError, match=r"^path: got a bytes\. Pass the file to write as a text or a path\."):
         result.report(path)
 
 

@@ -158,7 +158,9 @@ def test_paths_that_name_nothing_are_refused(tmp_path):
 def test_a_set_that_cannot_be_written_leaves_the_old_file(tmp_path):
     path = EvaluationSet([1], [0.5]).to_parquet(tmp_path / "set.parquet")
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"^pos_label: .* of type tuple cannot be stored"):
+    with pytest.raises(
+        InputError, match=r"^pos_label: \(1, 2\) of type tuple\. A label that is stored must be a number, True"
+    ):
         EvaluationSet.from_cells(small().cells, pos_label=(1, 2)).to_parquet(path)
     with pytest.raises(InputError, match=r"^cells: none\. A set without rows cannot be stored"):
         EvaluationSet([None], [0.5]).labeled().to_parquet(path)
@@ -291,7 +293,7 @@ def test_rows_are_not_taken_for_cells(tmp_path):
     path = tmp_path / "rows.parquet"
     pd.DataFrame({"y": [1, 0], "score": [0.5, 0.6]}).to_parquet(path)
     with pytest.raises(
-        InputError, match=r"no column 'format_version'.* EvaluationSet\.from_frame reads a table of rows"
+        InputError, match=r"no column 'format_version'.* For a table of rows, pass EvaluationSet\(y_true,"
     ):
         EvaluationSet.from_parquet(path)
 

@@ -238,7 +238,7 @@ JOINS = {
 
 @pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 def test_sets_with_and_without_strata_do_not_mix(join):
-    with pytest.raises(InputError, match=r"^strata: one set has them, the other has not\. Give them for both or"):
+    with pytest.raises(InputError, match=r"^strata: only one of the sets has it\. Build both sets with it, or neither"):
         join(
             EvaluationSet([1, None], [0.9, 0.2], missingness=dm.missing.Unknown(strata=[1, 2])),
             EvaluationSet([1, None], [0.9, 0.2]),

@@ -337,7 +337,9 @@ def test_late_labels_must_say_when_they_came():
         np.where(missing, np.nan, y), score, missingness=dm.missing.Delayed(age=age), metrics="accuracy"
     )
     came = missing & (delay <= age + 10)
-    with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, so say when"):
+    with pytest.raises(
+        dm.InputError, match=r"^time: missing\. Delayed labels arrive at an age\. Pass time= .* or elapsed="
+    ):
         dm.verify(before, y[came], score[came], age=age[came])
     with pytest.raises(dm.InputError, match=r"^after: age: it has none"):
         dm.verify(before, y[came], score[came], elapsed=10)
@@ -405,7 +407,9 @@ def test_rows_that_were_scored_later_on_the_same_day_are_named_with_their_time()
         dm.verify(before, rows.y, rows.p, age=later, time=rows.came)
 
 
-@pytest.mark.parametrize(("name", "said"), [("age", "has True and False"), ("time", "expected numbers, timedeltas or")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("age", "has True and False"), ("time", ".* must be numbers, timedeltas or dates")]
+)
 def test_truth_values_are_no_dates(name, said):
     rows, before = evaluated_on()
     given = {"age": rows.scored, "time": rows.came} | {name: rows.came.notna()}
@@ -438,7 +442,9 @@ def test_dates_need_an_evaluation_that_knows_its_day():
     new = rows[~known & rows.y.notna()]
     with pytest.raises(dm.InputError, match=r"^age: "):
         dm.verify(before, new.y, new.p, age=new.scored, time=new.came)
-    with pytest.raises(dm.InputError, match=r"^time: late labels come at an age, .* where it knows its as_of"):
+    with pytest.raises(
+        dm.InputError, match=r"^time: missing\. Delayed labels arrive at an age\. .* as dates, if it has as_of"
+    ):
         dm.verify(before, new.y, new.p, age=age[new.index], time=new.came)
 
 

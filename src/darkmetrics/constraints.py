@@ -144,8 +144,8 @@ def _is_generator(value: Any) -> bool:
 
 
 def _is_finite(value: Any) -> bool:
-    """Return whether a scalar of any kind is a finite number."""
-    if isinstance(value, (str, bytes)) or getattr(value, "ndim", 0) != 0:
+    """Return whether a scalar of any kind is a finite number; True and False are not."""
+    if isinstance(value, (str, bytes, bool, np.bool_)) or getattr(value, "ndim", 0) != 0:
         return False
     try:
         return math.isfinite(float(value))
@@ -170,7 +170,7 @@ _TRUTH = Constraint("It must be True or False.", lambda value: isinstance(value,
 _THRESHOLD = Constraint(
     "It must be a finite number, with which scores are compared.",
     _is_finite,
-    ("0.5", math.nan, math.inf, -math.inf, [0.5], 1j),
+    ("0.5", math.nan, math.inf, -math.inf, [0.5], 1j, True),
     fix=_threshold_fix,
 )
 
@@ -257,7 +257,7 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "compare.threshold": Constraint(
         "It must be a finite number, or a mapping from models to numbers.",
         lambda value: isinstance(value, Mapping) or _is_finite(value),
-        ("0.5", math.nan, math.inf, [0.5]),
+        ("0.5", math.nan, math.inf, [0.5], True),
     ),
 }
 

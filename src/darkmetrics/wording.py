@@ -95,6 +95,17 @@ class Message(str):
         return Message(reword(self.marked, names))
 
 
+def message_of(warning: Warning | str) -> str:
+    """Return the text of a warning, with its references if it has any."""
+    text = warning.args[0] if isinstance(warning, Warning) and warning.args else warning
+    return text if isinstance(text, Message) else str(warning)
+
+
+def marked(text: str) -> str:
+    """Return a text in which references are still to be worded, to be a part of another message."""
+    return text.marked if isinstance(text, Message) else text
+
+
 def _mark(kind: str, key: str, *parts: str) -> str:
     return _OPEN + _NEXT.join([kind, *map(printable, (key, *parts))]) + _CLOSE
 

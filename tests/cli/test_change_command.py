@@ -84,11 +84,11 @@ def test_worse_is_exit_code_1(run, two, worse, code):
         ),
         (
             ("--max-decline", "recall=2"),
-            "--max-decline: 2 for 'recall', which lies between 0 and 1 and never moves by more than that.",
+            "--max-decline: 2 for 'recall'. recall lies between 0 and 1. Pass 0.02 for 2%.",
         ),
         (
             ("--max-decline", "mcc=2"),
-            "between -1 and 1 and never moves by more than that. Give an amount below 2.",
+            "--max-decline: 2 for 'mcc'. mcc lies between -1 and 1. Pass an amount below 2.",
         ),
     ],
 )

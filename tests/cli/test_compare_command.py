@@ -97,13 +97,19 @@ def test_a_gate_of_a_metric_that_is_never_defined_fails_and_is_json(run, tmp_pat
     ("options", "words"),
     [
         (["--score", "p1"], "--score: one model"),
-        (["--score", "a=p1", "--score", "a=p2"], "--score: 'a' is the name of two models. Models need different names."),
+        (
+            ["--score", "a=p1", "--score", "a=p2"],
+            "--score: 'a' is the name of two models. Models need different names.",
+        ),
         (["--score", "a=p1", "--score", "b="], "--score: cannot read 'b='"),
         (["--score", "a=p1", "--score", "b=p9"], "no column 'p9'"),
         (["--score", "p1", "--score", "p2", "--threshold", "z=0.4"], "--threshold: unknown model 'z'"),
         (["--score", "p1", "--score", "p2", "--threshold", "high"], "--threshold: cannot read 'high'"),
         (["--score", "p1", "--score", "p2", "-m", "f1", "--gate", "worse=1"], "--gate: cannot read 'worse=1'"),
-        (["--score", "p1", "--score", "p2", "--gate", "better=0.9"], "--gate: no metric. Pass --metric, in which the model must be better."),
+        (
+            ["--score", "p1", "--score", "p2", "--gate", "better=0.9"],
+            "--gate: no metric. Pass --metric, in which the model must be better.",
+        ),
         (
             ["--score", "p1", "--score", "p2", "-m", "f1", "-m", "prevalence", "--gate", "better=.9"],
             "--gate: 'prevalence' is neither better when higher nor when lower",

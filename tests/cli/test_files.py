@@ -74,7 +74,9 @@ def test_every_format_and_engine_reads_the_same_table(tmp_path, data, name, pipe
     file = DataFile("standard input", content) if piped else DataFile.of_path(path)
     binary = file.format in ("parquet", "arrow")
     if engine == "none" and binary:
-        with pytest.raises(InputError, match=r"polars, pyarrow, pandas are not installed\..* needs one of them\. pip install"):
+        with pytest.raises(
+            InputError, match=r"polars, pyarrow, pandas are not installed\..* needs one of them\. pip install"
+        ):
             file.read(["label"])
         return
     if engine == "pandas" and name == "x.arrow":

@@ -118,7 +118,9 @@ def test_a_changed_file_may_be_many(run, lake):
 
 
 def test_standard_input_is_not_combined_with_files(refused, csv_file):
-    assert refused("evaluate", csv_file, "-").startswith("FILE: standard input (-) with files. Pass standard input alone, or files.")
+    assert refused("evaluate", csv_file, "-").startswith(
+        "FILE: standard input (-) with files. Pass standard input alone, or files."
+    )
 
 
 # Targets ------------------------------------------------------------------------------------------------------------
@@ -151,7 +153,10 @@ def test_check_fails_over_a_maximum(run, csv_file, data):
             ["--fail-over", "recall=0.8"],
             "--fail-over: 'recall=0.8', but higher is better. Write --fail-under recall=0.8.",
         ),
-        (["--fail-under", "recall=80"], "--fail-under: 80 for 'recall'. recall lies between 0 and 1. Pass 0.8 for 80%."),
+        (
+            ["--fail-under", "recall=80"],
+            "--fail-under: 80 for 'recall'. recall lies between 0 and 1. Pass 0.8 for 80%.",
+        ),
         (["--fail-under", "recall=0.1", "--fail-under", "recall=0.2"], "--fail-under: 'recall' has two targets."),
     ],
 )

@@ -131,7 +131,7 @@ def test_times_of_labels_need_times_of_scoring(refused, rows, tmp_path, option):
     rows.write_parquet(tmp_path / "rows.parquet")
     value = {"--labeled-at": "came", "--as-of": "2026-06-29", "--maturity": "90"}[option]
     line = refused("evaluate", tmp_path / "rows.parquet", "--label", "fraud", "--score", "p", option, value)
-    assert line.startswith(f"{option}: needs --scored-at")
+    assert line.startswith(f"{option}: no times of scoring. Pass --scored-at, ")
 
 
 @pytest.mark.parametrize("reviewed", ["all", "by_score"])

@@ -584,7 +584,7 @@ def test_a_page_is_written_besides_the_result(run, csv_rows):
         (["--since", "2026-09"], "--since: '2026-09' is after the newest period, 2026-06."),
         (["--since", "2026-05", "--last-periods", "2"], "--last-periods: "),
         (["--last-periods", "0"], "--last-periods: 0. It must be a whole number of at least 1."),
-        (["--report", "x.md"], "--report: x.md must end in .html or .htm."),
+        (["--report", "x.txt"], "--report: x.txt must end in .html, .md, .json or .pdf."),
         (["--report", ""], "--report: is empty. Pass a file."),
         (["--report", "no/x.html"], "--report: there is no directory no."),
         (

@@ -308,12 +308,18 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "as_of without a zone": (
         {"scored": ZONED, "came": [None] * 4, "y": [None] * 4},
         {"as_of": "2026-03-01T12:00"},
-        r"^as_of: 2026-03-01T12:00:00 has no time zone, but the columns have the time zone UTC\. Pass a time with a zone, such",
+        (
+            r"^as_of: 2026-03-01T12:00:00 has no time zone, but the columns have the time zone UTC\. "
+            r"Pass a time with a zone, such as '2026-03-09T14:30\+00:00', or a plain date\.$"
+        ),
     ),
     "as_of with a zone": (
         {"scored": NAIVE, "came": [None] * 4, "y": [None] * 4},
         {"as_of": "2026-03-01T12:00+00:00"},
-        r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. Pass a time without a zone, or a plain date\.$",
+        (
+            r"^as_of: 2026-03-01T12:00:00\+00:00 has the time zone UTC, but the columns have no time zone\. "
+            r"Pass a time without a zone, or a plain date\.$"
+        ),
     ),
 }
 

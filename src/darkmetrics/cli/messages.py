@@ -24,6 +24,7 @@ _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores"
 CODE = {
     "missing.Reference": "--reference FILE",
     "missing.Propensity": "--propensity",
+    "missing.ByScore('isotonic')": "--calibrator isotonic",
     "missing.Delayed": "--scored-at and --as-of",
     "missing.Fixed": "--prob",
     "dm.missing.Fixed(y_score)": "--prob with the score column",

@@ -324,5 +324,5 @@ Title = Annotated[str | None, option(OUTPUT, "TEXT", "Heading of the report.")]
 class ReportOptions:
     """An HTML report next to the result."""
 
-    report: Annotated[str | None, option(OUTPUT, "FILE", "Also write an HTML report.")] = None
+    report: Annotated[str | None, option(OUTPUT, "FILE", "Also write a report: .html, .md, .json or .pdf.")] = None
     title: Title = None

@@ -14,9 +14,8 @@ from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, termi
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
-from darkmetrics.wording import Message
+from darkmetrics.wording import message_of
 
-_SUFFIXES = (".html", ".md", ".json", ".pdf")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -157,14 +156,8 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool
             yield
         except InputError as error:
             raise error.worded_for(option_words(names, metrics)) from error
-    for text in dict.fromkeys(_text_of(warning.message) for warning in caught) if not quiet else ():
+    for text in dict.fromkeys(message_of(warning.message) for warning in caught) if not quiet else ():
         say(f"Warning: {worded(text, names)}")
-
-
-def _text_of(warning: Warning | str) -> str:
-    """Return the text of a warning, with its references if it has any."""
-    text = warning.args[0] if isinstance(warning, Warning) and warning.args else warning
-    return text if isinstance(text, Message) else str(warning)
 
 
 @contextlib.contextmanager
@@ -207,9 +200,11 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
 
     if report is None:
         return
+    from darkmetrics.report.render import SUFFIXES, describe_suffixes
+
     check_writable(report, *inputs, option="--report")
-    if Path(report).suffix.lower() not in _SUFFIXES:
-        raise InputError("--report", f"{report} must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}")
+    if Path(report).suffix.lower() not in SUFFIXES:
+        raise InputError("--report", f"{report} {describe_suffixes()}")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
         raise InputError("--report", f"{report} is another output as well", "", "Pass another file.")
     if find_spec("jinja2") is None:

@@ -18,7 +18,7 @@ from darkmetrics.tables import chance_text, finite, number_text
 
 # Half a draw of the population: events that no draw shows are at most this likely.
 _RAREST = 2.0**-17
-# Ties that are rarer are not worth a word, nor is what buckets change less.
+# Ties that are rarer are not worth a word, nor is what bins change less.
 _NAMED = 0.005
 
 
@@ -39,8 +39,8 @@ class Best(Result):
     scope : str
         On these "rows", or in the "population" that they came from.
     ranges : mapping from model to (float, float)
-        Where scores were counted in buckets: between which ends the chance is with exact scores, wherever in their
-        buckets they lie, under the same probabilities of labels; empty where scores are exact.
+        Where scores were counted in bins: between which ends the chance is with exact scores, wherever in their
+        bins they lie, under the same probabilities of labels; empty where scores are exact.
 
     A model whose metric is never defined has no chance (NaN), and the others are compared without it.
     """
@@ -77,7 +77,7 @@ class Best(Result):
         return found
 
     def text(self, model: str) -> str:
-        """The chance of a model, and between which ends it is with exact scores where buckets leave that open."""
+        """The chance of a model, and between which ends it is with exact scores where bins leave that open."""
         chance = self[model]
         left_open = range_text(chance, self.ranges.get(model, (chance, chance)))
         return f"{chance_text(chance)} ({left_open})" if left_open else chance_text(chance)
@@ -94,7 +94,7 @@ class Best(Result):
             if chance >= _NAMED
         ]
         open_ = any(said != chance_text(self.chances[name]) for name, said in texts.items())
-        words = " In brackets what it may be with exact scores: these are in buckets." if open_ else ""
+        words = " In brackets what it may be with exact scores: these are in bins." if open_ else ""
         return ["; ".join([text, *named]) + "." + words]
 
 

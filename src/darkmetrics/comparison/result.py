@@ -193,7 +193,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         return sides_of(distribution, float(by) if higher else -float(by), self._scope(scope))[higher]
 
     def effects(self, metric: str) -> FloatArray:
-        """How far buckets can have moved the metric of each model: a proven bound, as `Evaluation.binning_error`."""
+        """How far bins can have moved the metric of each model: a proven bound, as `Evaluation.binning_error`."""
         if metric not in self._effects:
             record, models = self._metric(metric), range(len(self.models))
             self._effects[metric] = np.array([record.binning_error(self.rows.of(at).data) for at in models])
@@ -204,16 +204,16 @@ class Comparison(Result, Mapping[str, Evaluation]):
         return {}
 
     def binning_error(self, metric: str, model: str, other: str) -> float:
-        """How far can it have moved a difference that scores were counted in buckets?
+        """How far can it have moved a difference that scores were counted in bins?
 
-        A bound for whatever the missing labels are and wherever in their buckets the scores lie: what either model's
+        A bound for whatever the missing labels are and wherever in their bins the scores lie: what either model's
         metric can have moved, added up. 0 where scores are exact, and for metrics of the decisions; NaN where it is not
         known.
         """
         return float(self.effects(metric)[list(self._pair(model, other))].sum())
 
     def better_range(self, metric: str, model: str, other: str, *, scope: str | None = None) -> tuple[float, float]:
-        """Between which ends is `probability_better` with exact scores, wherever in their buckets these lie?
+        """Between which ends is `probability_better` with exact scores, wherever in their bins these lie?
 
         Under the same probabilities of the missing labels; both ends are `probability_better` itself if scores are
         exact.
@@ -374,7 +374,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         return few_labels_of(self)
 
     def _notes(self) -> list[str]:
-        """What stands below the table: what the intervals are for, few labels, and how far buckets move metrics."""
+        """What stands below the table: what the intervals are for, few labels, and how far bins move metrics."""
         return notes_of(self)
 
     def _table(self) -> tuple[list[str], list[list[str]]]:

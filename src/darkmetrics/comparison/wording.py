@@ -1,4 +1,4 @@
-"""A comparison in words: which model is better, what was assumed, and what scores in buckets leave open."""
+"""A comparison in words: which model is better, what was assumed, and what scores in bins leave open."""
 
 from typing import TYPE_CHECKING
 
@@ -46,10 +46,10 @@ def sentence_of(found: "Comparison", metric: str, model: str, other: str) -> str
 
 
 def moved_words(effect: float) -> str:
-    """How far buckets can have moved a difference."""
+    """How far bins can have moved a difference."""
     if np.isnan(effect):
-        return "How far buckets of scores have moved it is not known"
-    return f"Buckets of scores may have moved it by up to {rounded_up(effect):.2g}"
+        return "How far bins of scores have moved it is not known"
+    return f"Bins of scores may have moved it by up to {rounded_up(effect):.2g}"
 
 
 def words_of(found: "Comparison") -> list[str]:
@@ -78,7 +78,7 @@ def few_labels_of(found: "Comparison") -> list[str]:
 
 
 def notes_of(found: "Comparison") -> list[str]:
-    """What stands below the table: what the intervals are for, few labels, and how far buckets move the metrics."""
+    """What stands below the table: what the intervals are for, few labels, and how far bins move the metrics."""
     notes = [f"{scope_in_words(found.scope, found.rows.counts['rows'])} A tie is not better.", *found.few_labels()]
     if found.rows.score_bins is not None:
         effects = {metric: float(found.effects(metric).max()) for metric in found.metrics}

@@ -7,6 +7,7 @@ import numpy as np
 from darkmetrics._kernels.hypothesis_tests import LEAST_ROWS
 from darkmetrics.missingness.checks import LEVEL, p_text
 from darkmetrics.tables import number_text
+from darkmetrics.wording import Message, code, setting
 
 if TYPE_CHECKING:
     from darkmetrics.diagnosis.mechanisms import MechanismEstimate
@@ -43,7 +44,7 @@ def size(diagnosis: "Diagnosis") -> str:
 
 
 def sentences(diagnosis: "Diagnosis") -> list[str]:
-    """The verdict, sentence by sentence."""
+    """The verdict, sentence by sentence, with references to arguments (`wording`)."""
     kind = _by_scores(diagnosis)
     parts = (
         _of_groups(diagnosis),
@@ -56,7 +57,7 @@ def sentences(diagnosis: "Diagnosis") -> list[str]:
         _of_overlap(diagnosis),
         "" if diagnosis.groups else _advice(diagnosis, kind),
     )
-    return [text for text in parts if text]
+    return [Message(text) for text in parts if text]
 
 
 def _of_chances(diagnosis: "Diagnosis", kind: str) -> str:
@@ -161,9 +162,8 @@ def _of_calibration(diagnosis: "Diagnosis") -> str:
             f"where it says {off.predicted:.1%}"
         )
     beyond = f" ({p_text(check.p_value)})" if check.p_value < LEVEL else " everywhere"
-    return (
-        f"The calibration curve does not fit the labeled rows{beyond}: {where}; consider missing.ByScore('isotonic')."
-    )
+    other = code("missing.ByScore('isotonic')")
+    return f"The calibration curve does not fit the labeled rows{beyond}: {where}; consider {other}."
 
 
 def _of_reference(diagnosis: "Diagnosis") -> str:
@@ -188,8 +188,8 @@ def _of_overlap(diagnosis: "Diagnosis") -> str:
 
 
 def _advice(diagnosis: "Diagnosis", kind: str) -> str:
-    give = "give missingness=dm.missing.Reference(labels, scores) of fully labeled rows"
-    time = "; where labels are late, pass missingness=dm.missing.Delayed(age=...)"
+    give = f"give {code('missingness=dm.missing.Reference(labels, scores)')} of fully labeled rows"
+    time = f"; where labels are late, pass {code('missingness=dm.missing.Delayed(age=...)')}"
     if kind == "no missing labels":
         return ""
     if diagnosis.reference is not None and diagnosis.reference.contradicts:
@@ -201,12 +201,13 @@ def _advice(diagnosis: "Diagnosis", kind: str) -> str:
     if diagnosis.stated is not None:
         return _of_statement(diagnosis.stated, kind, give)
     if kind == "cannot be told":
-        return f"{give.capitalize()}{time}."
+        return f"{give[0].upper()}{give[1:]}{time}."
+    by_score = setting("missingness", "by_score")
     if kind == "no difference in scores":
-        return "State missingness='random' if they are, by design; equal scores alone do not show it."
+        return f"State {setting('missingness', 'random')} if they are, by design; equal scores alone do not show it."
     if kind == "not by label alone":
-        return f"State missingness='by_score' if the label plays no part beyond the score; if it may, {give}."
-    return f"State missingness='by_score' or missingness='by_label' if you know it, or {give}{time}."
+        return f"State {by_score} if the label plays no part beyond the score; if it may, {give}."
+    return f"State {by_score} or {setting('missingness', 'by_label')} if you know it, or {give}{time}."
 
 
 def _of_ages(arrival: "Arrival") -> str:
@@ -228,12 +229,12 @@ def _of_statement(stated: str, kind: str, give: str) -> str:
     if stated == "propensity":
         return ""  # said before all else
     if stated == "unknown":
-        return f"missingness='unknown' keeps both answers; to tell them apart, {give}."
+        return f"{setting('missingness', 'unknown')} keeps both answers; to tell them apart, {give}."
     statement = f"'{stated.replace('_', ' ')}' was stated, and"
     if stated == "by_label" and kind == "not by label alone":
         return (
             f"{statement} the scores refute it: if the label plays no part beyond the score it is "
-            f"missingness='by_score'; if it may, {give}."
+            f"{setting('missingness', 'by_score')}; if it may, {give}."
         )
     if kind == "no difference in scores":
         return f"{statement} the scores do not speak against it."

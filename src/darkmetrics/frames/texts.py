@@ -11,6 +11,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.files import MISSING_WORDS, DataFile, read_together
 from darkmetrics.frames.arrays import label_column, meaning_missing, number_column, to_native_frame
 from darkmetrics.frames.roles import TIMES, ColumnNames, title
+from darkmetrics.wording import setting
 
 _ENGINES = ("polars", "pyarrow", "pandas")
 
@@ -94,7 +95,7 @@ def _keys(column: Any) -> Any:
 
 def _dates(column: Any, name: str) -> Any:
     """Dates and times that a file has as text, in ISO form; of a time zone they are taken as written."""
-    times = _times(column, name, ", or give the column as by=")
+    times = _times(column, name, f", or pass the column as {setting('by')}")
     return [time and time.replace(tzinfo=None) for time in times] if isinstance(times, list) else times
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.argument_types import LabelValue
 from darkmetrics.constraints import check_fields
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.reference import Reference, reference_set
@@ -54,7 +55,7 @@ class Mechanism(ABC):
         mechanism: Any = self
         return replace(mechanism, **dict.fromkeys(values, True)) if values else self
 
-    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+    def with_reference_set(self, pos_label: LabelValue, missing_label: LabelValue = None) -> Self:
         """Return the mechanism with its reference rows as an EvaluationSet."""
         reference = getattr(self, "reference", None)
         if not (isinstance(reference, Reference) and hasattr(self, "__dataclass_fields__")):

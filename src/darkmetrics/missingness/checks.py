@@ -286,11 +286,12 @@ def warn_if_misfit(fit_data: FitData, mechanism: str) -> None:
     if check.p_value >= CLEARLY or check.is_adequate:
         return
     off = max(check.table, key=lambda b: b.apart)
+    other = code("missing.ByScore('isotonic')")
     warn(
         f"{named('y_true')}: the calibration curve does not fit the labeled rows ({mechanism}), so the estimates may "
         f"be biased. Of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are "
         f"positive, and the curve predicts {off.predicted:.1%}. Try another calibrator, such as "
-        f"missing.ByScore('isotonic'). {code('See .diagnosis.', 'diagnosis')}",
+        f"{other}. {code('See .diagnosis.', 'diagnosis')}",
         CalibrationWarning,
     )
 

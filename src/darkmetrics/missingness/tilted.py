@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
+from darkmetrics.argument_types import LabelValue
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, MissingnessLike, missing_rows
@@ -77,7 +78,7 @@ class ExponentialTilt(Mechanism):
     def without_rows(self) -> Self:
         return replace(self, base=self.base_mechanism.without_rows())
 
-    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+    def with_reference_set(self, pos_label: LabelValue, missing_label: LabelValue = None) -> Self:
         return replace(self, base=self.base_mechanism.with_reference_set(pos_label, missing_label))
 
     def posterior(self, data: EvaluationSet) -> Posterior:

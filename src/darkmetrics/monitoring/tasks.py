@@ -33,6 +33,7 @@ from darkmetrics.monitoring.p_values import Judged, Verdict, count_numbers, verd
 from darkmetrics.monitoring.total import GroupPosterior, describe_borrowing, describe_total, stack_groups
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
+from darkmetrics.wording import message_of
 
 # Warnings of groups that are collected, because thousands of groups would repeat them.
 COLLECTED = (MissingnessWarning, CalibrationWarning, UndefinedMetricWarning)
@@ -81,7 +82,7 @@ class Notes:
             yield
         for warning in caught:
             if issubclass(warning.category, COLLECTED):
-                self.texts.append(str(warning.message))
+                self.texts.append(message_of(warning.message))
                 self.kinds.append(warning.category)
             else:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)

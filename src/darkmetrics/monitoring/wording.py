@@ -15,7 +15,7 @@ from darkmetrics.monitoring.groups import GroupSummary, Key, format_cell, group_
 from darkmetrics.monitoring.periods import describe_delay
 from darkmetrics.result import Result, load
 from darkmetrics.tables import chance_text, level_text, plain_numbers
-from darkmetrics.wording import Message, code
+from darkmetrics.wording import Message, code, marked
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alert, Alerts
@@ -82,7 +82,7 @@ class GroupTexts(Result):
                 f"{counted(warned, 'group')} {have} something to say about {their} labels "
                 f"({'; '.join(result.remarks)}){where}"
             )
-        notes += [f"All rows together: {note}" for note in result.total_notes]
+        notes += [f"All rows together: {marked(note)}" for note in result.total_notes]
         notes += _describe_binning(self._view)
         others = [name for name in result.metrics if name not in (self._view.targets or result.metrics)]
         if others:

@@ -55,7 +55,7 @@ def training_prevalence(y_train: ArrayLike, pos_label: LabelValue = 1) -> Fixed:
     ----------
     y_train : array-like
         Labels of the training set, none of them missing.
-    pos_label : label
+    pos_label : object
         The label that counts as positive.
 
     Returns

@@ -104,7 +104,10 @@ def _answer(comparison: Comparison, directed: Sequence[str]) -> str:
         elif probability < _CLEAR:
             parts["not clearly different"].append(called(metric))
         else:
-            parts[side].append(f"{called(metric)} ({chance_text(probability)})")
+            pair = (model, other) if side == "better" else (other, model)
+            left_open = range_text(probability, comparison.better_range(metric, *pair))
+            words = f", {left_open} with exact scores" if left_open else ""
+            parts[side].append(f"{called(metric)} ({chance_text(probability)}{words})")
     texts = [f"{side} in {', '.join(metrics)}" for side, metrics in parts.items() if metrics]
     return f"{name} is {'; '.join(texts)}." if texts else "No metric says which model is better."
 
@@ -154,11 +157,15 @@ def _difference(comparison: Comparison, metric: str, model: str) -> Difference:
     entry = difference_entry(distribution, comparison.confidence_level, comparison.scope, only)
     directed = comparison.metrics[metric].better != "neither"
     better = finite(comparison.probability_better(metric, model, first)) if directed else None
-    caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
+    chance, caption = "", ""
     if directed:
+        chance = _chance(better)
         left_open = range_text(np.nan if better is None else better, comparison.better_range(metric, model, first))
-        caption += f" ({left_open} with exact scores)" if left_open else ""
-    about = {"metric": metric, "model": model, "other": first, "better": better, "directed": directed}
+        caption = f"{called(model, 60)} is better with probability {chance}"
+        if left_open:
+            caption += f" ({left_open} with exact scores)"
+            chance += f" ({left_open})"
+    about = {"metric": metric, "model": model, "other": first, "better": better, "chance": chance}
     name = f"{called(metric, 60)}: {called(model, 40)} minus {called(first, 40)}"
     return Difference(name, comparison.sentence(metric, model, first), caption, entry | about)
 
@@ -179,7 +186,7 @@ def _models_table(comparison: Comparison) -> Block:
             record = {"metric": metric, "model": model, "mean": mean, "low": low, "high": high, "labeled_only": only}
             records.append(record | {"best": None if best is None else finite(best[model])})
             row = [metric, model, shown(mean, low, high), interval_shown(low, high), _only(comparison, only)]
-            rows.append([*row, "" if best is None else _chance(finite(best[model]))])
+            rows.append([*row, "" if best is None else best.text(model)])
     level = level_text(comparison.confidence_level)
     header = ["metric", "model", "estimate", f"{level} interval", "labeled only", "P(best)"]
     note = "P(best): the probability that the model is better than every other one. A tie is not better."
@@ -198,7 +205,7 @@ def _differences_table(comparison: Comparison, differences: Sequence[Difference]
             entry["model"],
             shown(entry["mean"], entry["low"], entry["high"]),
             interval_shown(entry["low"], entry["high"]),
-            _chance(entry["better"]) if entry["directed"] else "",
+            entry["chance"],
             _only(comparison, entry["labeled_only"]),
             entry["method"],
         ]
