@@ -6,11 +6,13 @@ from typing import Any, ClassVar, TypeGuard
 import numpy as np
 
 from darkmetrics.argument_types import Numbers
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,15 @@ class Fixed(Mechanism):
                 "Pass one for every row when building the set."
             )
         return Posterior.single(probability)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        if data.cells.probability is None:
+            raise InputError(
+                "probability: one number does not tell the probabilities of several classes. Pass dm.missing.Fixed(Q) "
+                f"with {data.n_classes} columns."
+            )
+        probability = data.cells.probability[data.missing_cells]
+        return FixedClassPosterior(probability / probability.sum(axis=1, keepdims=True))
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         if is_number(self.probability):
