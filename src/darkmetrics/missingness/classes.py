@@ -29,7 +29,7 @@ _EFFECT, _CORRELATION, _EFFECT_SLOPE, _SEED = 1.5, 0.7, 0.8, 11
 # Prior standard deviations of the log odds that a label is missing by score: level, prediction, log score of each class.
 _BY_SCORE_SD = 3.0, 1.5, 1.0
 # Evidence is compared on at most this many cells: the data then decide anyway.
-_MAX_CELLS = 20_000
+_MAX_CELLS = 5_000
 _MAX_LINE = 3.0
 # Smallest bin of the mixture test, and steps of its fit.
 _MIN_BIN, _STEPS = 10.0, 5

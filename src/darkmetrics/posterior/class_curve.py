@@ -4,7 +4,7 @@ The log weight of class k of row i is
 
     eta_ik = l_ik + x_ik . theta_k,   x_ik = (1, l_ik - center_k, hinges of l_ik, 1 if k is predicted, further columns)
 
-with l_ik the log of the normalized score: with theta = 0 the scores are right. Beyond 30 classes the rare ones share
+with l_ik the log of the normalized score (bent below -10): with theta = 0 the scores are right. Beyond 30 classes the rare ones share
 their parameters.
 """
 
@@ -21,14 +21,22 @@ from darkmetrics.posterior.draws import Posterior
 
 # Classes with parameters of their own; all others share theirs.
 MAX_GROUPS = 30
-# Levels of the quantiles of a class's log scores at which its curve may turn.
-_KNOTS = (0.25, 0.5, 0.75)
-# Log scores are cut at half of the smallest positive score, within these limits.
-_CLIPS = 1e-12, 1e-3
+# Levels of the quantiles of a class's log scores at which its curve may turn. Half of the weight is that of the rows,
+# the other half is in proportion to p (1 - p).
+_KNOTS = (0.2, 0.4, 0.6, 0.8)
+# Scores are cut at half of the smallest positive score, within these limits.
+_CLIPS = 1e-300, 1e-3
+# Below this log score, a log score turns into the log of a log score: scores of 1e-30 are seldom meant.
+_FLOOR, _BEND = -10.0, 5.0
 # Knots are found from at most this many cells.
 _MAX_CELLS = 20_000
+_MIN_WEIGHT, _MIN_SPREAD = 1e-6, 0.1
 # Numbers that are computed at once: they fit into the processor's cache.
 _BATCH = 1 << 17
+# Draws that are computed together when one is asked for: the next ones usually follow.
+_DRAWS_AT_ONCE = 8
+# exp of larger numbers overflows.
+_MAX_EXPONENT = 500.0
 # Prior standard deviations of bias, slope, hinges, step and further columns: common to all classes, and of one class.
 _COMMON_SD = {"bias": 0.0, "slope": 1.0, "hinge": 0.5, "step": 0.7, "more": 0.7}
 _CLASS_SD = {"bias": 1.5, "slope": 0.5, "hinge": 0.5, "step": 0.7, "more": 0.7}
@@ -64,21 +72,21 @@ class ClassCurve:
         """Return the columns for the scores of a set."""
         score = data.cells.score[:: max(1, len(data.cells.score) // _MAX_CELLS)]
         p = score / score.sum(axis=1, keepdims=True)
-        positive = p[p > 0.0]
-        clip = float(np.clip(0.5 * positive.min(initial=1.0), *_CLIPS))
-        group, n_classes = _group_classes(data.label_counts), score.shape[1]
+        clip, n_classes = float(np.clip(0.5 * p[p > 0.0].min(initial=1.0), *_CLIPS)), score.shape[1]
         center, spread, knots = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, len(_KNOTS)))
-        for g in range(int(group.max()) + 1):
-            members = group == g
-            values = p[:, members].ravel()
-            weight, line = values * (1.0 - values) + 1e-6, np.log(np.maximum(values, clip))
+        curve = cls(_group_classes(data.label_counts), center, spread, knots, clip, n_more)
+        log_score = curve.log_score(score)
+        for members in curve.members:
+            values, line = p[:, members].ravel(), log_score[:, members].ravel()
+            weight = values * (1.0 - values) + _MIN_WEIGHT
+            weight /= weight.sum()
             order = np.argsort(line)
-            level = np.cumsum(weight[order]) / weight.sum()
+            level = np.cumsum(0.5 * weight[order] + 0.5 / weight.size)
             knots[members] = line[order[np.minimum(np.searchsorted(level, _KNOTS), order.size - 1)]]
-            mean = float(weight @ line / weight.sum())
+            mean = float(weight @ line)
             center[members] = mean
-            spread[members] = max(0.1, float(np.sqrt(weight @ (line - mean) ** 2 / weight.sum())))
-        return cls(group, center, spread, knots, clip, n_more)
+            spread[members] = max(_MIN_SPREAD, float(np.sqrt(weight @ (line - mean) ** 2)))
+        return curve
 
     @cached_property
     def members(self) -> list[IntArray]:
@@ -105,22 +113,25 @@ class ClassCurve:
         return np.asarray(np.linalg.inv(covariance.reshape(n_groups * width, -1)))
 
     def log_score(self, score: FloatArray) -> FloatArray:
-        """Return the logs of normalized scores."""
-        p = score / score.sum(axis=1, keepdims=True)
-        return np.asarray(np.log(np.maximum(p, self.clip, out=p), out=p))
+        """Return the logs of normalized scores, small ones bent."""
+        line = score / score.sum(axis=1, keepdims=True)
+        np.log(np.maximum(line, self.clip, out=line), out=line)
+        small = line < _FLOOR
+        line[small] = _FLOOR - _BEND * np.log1p((_FLOOR - line[small]) / _BEND)
+        return np.asarray(line)
 
     def columns(self, line: FloatArray, decision: IntArray, more: FloatArray | None = None) -> FloatArray:
-        """Return the columns (K, n, width) of rows with given log scores and predictions."""
+        """Return the columns (K, width, n) of rows with given log scores (n x K) and predictions."""
         n, n_classes = line.shape
-        x = np.empty((n_classes, n, self.shape[1]))
-        x[:, :, 0] = 1.0
-        x[:, :, 1] = line.T - self.center[:, None]
+        x, by_class = np.empty((n_classes, self.shape[1], n)), line.T
         n_knots = self.knots.shape[1]
+        x[:, 0] = 1.0
+        np.subtract(by_class, self.center[:, None], out=x[:, 1])
         for j in range(n_knots):
-            np.maximum(line.T - self.knots[:, j, None], 0.0, out=x[:, :, 2 + j])
-        x[:, :, 2 + n_knots] = decision[None, :] == np.arange(n_classes)[:, None]
+            np.maximum(by_class - self.knots[:, j, None], 0.0, out=x[:, 2 + j])
+        x[:, 2 + n_knots] = decision == np.arange(n_classes)[:, None]
         if more is not None:
-            x[:, :, 3 + n_knots :] = more
+            x[:, 3 + n_knots :] = more.T
         return x
 
 
@@ -133,12 +144,19 @@ def _group_classes(label_counts: IntArray) -> IntArray:
     return group
 
 
-def softmax(x: FloatArray, axis: int) -> FloatArray:
-    """Return the exponentials of `x`, which they overwrite, divided by their sum."""
-    x -= x.max(axis=axis, keepdims=True)
+def softmax(x: FloatArray) -> FloatArray:
+    """Return exponentials divided by their sum over the first axis; `x` is overwritten."""
+    if max(x.max(initial=0.0), -x.min(initial=0.0)) > _MAX_EXPONENT:
+        x -= x.max(axis=0)
     np.exp(x, out=x)
-    x /= x.sum(axis=axis, keepdims=True)
+    x /= x.sum(axis=0)
     return x
+
+
+def log_sum_exp(x: FloatArray) -> FloatArray:
+    """Return the log of the sum of exponentials over the first axis."""
+    peak = x.max(axis=0)
+    return np.asarray(peak + np.log(np.exp(x - peak).sum(axis=0)))
 
 
 class CurvePosterior(ClassPosterior):
@@ -177,54 +195,62 @@ class CurvePosterior(ClassPosterior):
         self.curve, self.data, self.theta, self.weight = curve, data, theta, weight
         self.log_missing, self.bins, self.more = log_missing, bins, more
         self.reason, self.reasons = reason, reasons
+        self._block: tuple[int, FloatArray] = (0, np.empty((0, 0, 0)))
+
+    @cached_property
+    def _line(self) -> FloatArray:
+        """Log scores of the missing cells."""
+        return self.curve.log_score(self.data.cells.score[self.data.missing_cells])
 
     def of_draw(self, draw: int) -> FloatArray:
-        n_cells, n_classes = self.data.missing_cells.size, self.data.n_classes
-        result = np.empty((n_cells, n_classes))
-        for cells, probability in self._batches(np.array([draw]), max(1, _BATCH // n_classes)):
-            result[cells] = probability[:, :, 0].T
-        return result
+        first, block = self._block
+        if not first <= draw < first + len(block):
+            n_cells, n_classes = self.data.missing_cells.size, self.data.n_classes
+            draws = np.arange(draw, min(draw + _DRAWS_AT_ONCE, len(self)))
+            block = np.empty((draws.size, n_cells, n_classes))
+            for cells, probability in self._batches(draws):
+                block[:, cells] = np.moveaxis(probability, 0, -1)
+            first, self._block = draw, (draw, block)
+        return np.asarray(block[draw - first])
 
     def of_events(self, events: Sequence[BoolArray]) -> list[Posterior]:
-        n_cells, draws = self.data.missing_cells.size, np.arange(len(self))
-        tables = [np.empty((draws.size, n_cells)) for _ in events]
-        size = max(1, _BATCH // (self.data.n_classes * draws.size))
-        for cells, probability in self._batches(draws, size):
+        tables = [np.empty((len(self), self.data.missing_cells.size)) for _ in events]
+        for cells, probability in self._batches(np.arange(len(self))):
             for table, members in zip(tables, events, strict=True):
-                selected = members[cells].T
-                if selected.sum() == selected.shape[1]:  # one label per row
-                    k, i = np.nonzero(selected.T)[::-1]
-                    table[:, cells] = probability[k, i].T
+                rows, labels = np.nonzero(members[cells])
+                if np.array_equal(rows, np.arange(probability.shape[2])):  # one label per row
+                    table[:, cells] = probability[labels, :, rows].T
                 else:
-                    np.einsum("kis,ki->si", probability, selected, out=table[:, cells])
+                    np.einsum("ksi,ik->si", probability, members[cells], out=table[:, cells])
         return [
             Posterior(self.weight, np.minimum(table, 1.0), None, self.shift, self.reason, self.reasons)
             for table in tables
         ]
 
-    def _batches(self, draws: IntArray, size: int) -> Iterator[tuple[slice, FloatArray]]:
-        """Iterate over the missing cells, with their probabilities (K x cells x draws)."""
-        rows, cells = self.data.missing_cells, self.data.cells
-        theta = np.moveaxis(self.theta[draws], 0, -1)  # groups x width x draws
+    def _batches(self, draws: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """Iterate over the missing cells, with their probabilities (K x draws x cells)."""
+        rows, cells, line = self.data.missing_cells, self.data.cells, self._line
+        theta = np.moveaxis(self.theta[draws], 0, 1)  # groups x draws x width
+        size = max(1, _BATCH // (self.data.n_classes * max(draws.size, self.curve.shape[1])))
         for start in range(0, rows.size, size):
             batch = slice(start, min(start + size, rows.size))
-            line = self.curve.log_score(cells.score[rows[batch]])
             more = None if self.more is None else self.more[batch]
-            eta = evaluate_curve(self.curve, line, self.curve.columns(line, cells.decision[rows[batch]], more), theta)
+            columns = self.curve.columns(line[batch], cells.decision[rows[batch]], more)
+            eta = evaluate_curve(self.curve, line[batch], columns, theta)
             if self.log_missing is not None:
-                of_rows = self.log_missing[draws][:, :, 0 if self.bins is None else self.bins[batch]]
-                eta += np.moveaxis(np.atleast_3d(of_rows), 0, -1)
-            yield batch, softmax(eta, axis=0)
+                bins = np.zeros(1, dtype=np.int64) if self.bins is None else self.bins[batch]
+                eta += np.moveaxis(self.log_missing[draws][:, :, bins], 0, 1)
+            yield batch, softmax(eta)
 
 
 def evaluate_curve(curve: ClassCurve, line: FloatArray, columns: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the log weights (K x n x n_draws) for parameters of shape (groups, width, n_draws)."""
-    n_classes, n, width = columns.shape
-    eta = np.empty((n_classes, n, theta.shape[2]))
+    """Return the log weights (K x n_draws x n) for parameters of shape (groups, n_draws, width)."""
+    n_classes, _, n = columns.shape
+    eta = np.empty((n_classes, theta.shape[1], n))
     for g, members in enumerate(curve.members):
         if members.size == 1:
-            np.matmul(columns[members[0]], theta[g], out=eta[members[0]])
+            np.matmul(theta[g], columns[members[0]], out=eta[members[0]])
         else:
-            eta[members] = (columns[members].reshape(-1, width) @ theta[g]).reshape(members.size, n, -1)
-    eta += line.T[:, :, None]
+            eta[members] = theta[g] @ columns[members]
+    eta += line.T[:, None]
     return eta

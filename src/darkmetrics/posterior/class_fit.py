@@ -6,7 +6,7 @@ same for all classes. `MissingTable` declares these probabilities, by class and 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sobol import sobol_points
-from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve
+from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve, log_sum_exp
 from darkmetrics.posterior.fit import FittedModel, draw_around_mode
 from darkmetrics.posterior.likelihood import Expansion, Expansions, Likelihood, Prior
 from darkmetrics.posterior.mode import find_mode
@@ -29,7 +29,7 @@ _MAX_NUMBERS = 1 << 17
 _BATCH = 1 << 17
 _N_POINTS, _SEED = 256, 9
 # The search for a mode ends where a step raises the log posterior by less: of large sets, and of small ones.
-_ROUGH_GAIN, _FINE_GAIN = 1e-2, 1e-6
+_ROUGH_GAIN, _FINE_GAIN = 0.5, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,78 +129,71 @@ class ClassLikelihood(Likelihood):
             yield rows, self.curve.columns(rows.line, rows.decision, rows.more)
 
     def log_posterior(self, theta: FloatArray) -> FloatArray:
-        curve, n_draws = theta[: self.n_curve].reshape(*self.curve.shape, -1), theta.shape[1]
-        value = np.zeros(n_draws)
-        log_missing = None if self.table is None else self.table.log_missing(theta[self.n_curve :])
-        for rows, columns in self._batches(n_draws):
+        curve = np.moveaxis(theta[: self.n_curve].reshape(*self.curve.shape, -1), 1, 2)
+        value, psi = np.zeros(theta.shape[1]), theta[self.n_curve :]
+        log_missing = None if self.table is None else np.swapaxes(self.table.log_missing(psi), 1, 2)
+        for rows, columns in self._batches(theta.shape[1]):
             eta = evaluate_curve(self.curve, rows.line, columns, curve)
             total = rows.labeled.sum(axis=1) + rows.missing
-            value += np.einsum("ik,kis->s", rows.labeled, eta) - total @ _log_sum_exp(eta)
+            value += np.einsum("ik,ksi->s", rows.labeled, eta) - log_sum_exp(eta) @ total
             if log_missing is not None:
-                value += rows.missing @ _log_sum_exp(eta + log_missing[:, rows.bins])
+                value += log_sum_exp(eta + log_missing[:, :, rows.bins]) @ rows.missing
         if self.table is not None:
-            value += self.table.log_likelihood(theta[self.n_curve :])
+            value += self.table.log_likelihood(psi)
         return self.power * value + self.prior.log_density(theta)
 
     def expand_points(self, theta: FloatArray) -> Expansions:
-        points = [self.expand(point) for point in theta.T]
-        value, gradient, precision = zip(*points, strict=True)
+        value, gradient, precision = zip(*(self.expand(point) for point in theta.T), strict=True)
         return Expansions(np.array(value), np.array(gradient), np.array(precision))
 
     def expand(self, theta: FloatArray) -> Expansion:
         n_groups, width = self.curve.shape
-        n_curve, n_classes = self.n_curve, self.rows.line.shape[1]
-        curve, psi = theta[:n_curve].reshape(n_groups, width, 1), theta[n_curve:, None]
+        n_curve, n_classes, table = self.n_curve, self.rows.line.shape[1], self.table
+        curve, psi = theta[:n_curve].reshape(n_groups, 1, width), theta[n_curve:, None]
         value, gradient, precision = 0.0, np.zeros(theta.size), np.zeros((theta.size, theta.size))
-        blocks = np.zeros((n_classes, width, width))
-        slopes = np.zeros((n_classes, width))
-        table, log_missing = self.table, np.zeros((n_classes, 1))
+        blocks, slopes = np.zeros((n_classes, width, width)), np.zeros((n_classes, width))
         if table is not None:
-            log_missing = table.log_missing(psi)[:, :, 0]
-            hazard = expit(table.columns @ psi)[:, 0]
+            log_missing, hazard = table.log_missing(psi)[:, :, 0], expit(table.columns @ psi)[:, 0]
             changes = -(table.steps * hazard) @ table.columns  # K x bins x parameters
-            members = np.zeros(log_missing.shape)
-            sums = np.zeros((*log_missing.shape, width))
+            members, sums = np.zeros(log_missing.shape), np.zeros((*log_missing.shape, width))
         for rows, columns in self._batches():
-            eta = evaluate_curve(self.curve, rows.line, columns, curve)[:, :, 0]
+            eta = evaluate_curve(self.curve, rows.line, columns, curve)[:, 0]
             total = rows.labeled.sum(axis=1) + rows.missing
-            log_sum = _log_sum_exp(eta)
+            log_sum = log_sum_exp(eta)
             q = np.exp(eta - log_sum)
             value += float(np.einsum("ik,ki->", rows.labeled, eta) - total @ log_sum)
-            coefficient, residual = total * q, rows.labeled.T - total * q
-            z = self._join(q, columns) * np.sqrt(total)[:, None]
-            precision[:n_curve, :n_curve] -= z.T @ z
+            coefficient = total * q
+            residual = rows.labeled.T - coefficient
+            z = self._join(q * np.sqrt(total), columns)
+            precision[:n_curve, :n_curve] -= z @ z.T
             if table is not None:
-                given = eta + log_missing[:, rows.bins]
-                log_sum = _log_sum_exp(given)
-                w = np.exp(given - log_sum)
+                eta += log_missing[:, rows.bins]
+                log_sum = log_sum_exp(eta)
+                w = np.exp(eta - log_sum)
                 value += float(rows.missing @ log_sum)
                 expected = rows.missing * w
                 residual += expected
                 coefficient -= expected
-                v = np.einsum("ki,kip->ip", w, changes[:, rows.bins])
-                z = np.concatenate([self._join(w, columns), v], axis=1) * np.sqrt(rows.missing)[:, None]
-                precision += z.T @ z
-                in_bin = (rows.bins == np.arange(log_missing.shape[1])[:, None]).astype(np.float64)
-                members += expected @ in_bin.T
-                sums += in_bin @ (expected[:, :, None] * columns)
-            weighted = coefficient[:, :, None] * columns
-            blocks += np.swapaxes(weighted, 1, 2) @ columns
-            slopes += (residual[:, None, :] @ columns)[:, 0]
+                w *= np.sqrt(rows.missing)
+                z = np.concatenate([self._join(w, columns), self._average_changes(w, changes, rows.bins)])
+                precision += z @ z.T
+                in_bin = (rows.bins[:, None] == np.arange(log_missing.shape[1])).astype(np.float64)
+                members += expected @ in_bin
+                sums += np.swapaxes((expected[:, None] * columns) @ in_bin, 1, 2)
+            blocks += (coefficient[:, None] * columns) @ np.swapaxes(columns, 1, 2)
+            slopes += (columns @ residual[:, :, None])[:, :, 0]
         for k, g in enumerate(self.curve.group):
-            place = slice(g * width, (g + 1) * width)
-            precision[place, place] += blocks[k]
-            gradient[place] += slopes[k]
+            own = slice(g * width, (g + 1) * width)
+            precision[own, own] += blocks[k]
+            gradient[own] += slopes[k]
             if table is not None:
                 cross = sums[k].T @ changes[k]
-                precision[place, n_curve:] -= cross
-                precision[n_curve:, place] -= cross.T
+                precision[own, n_curve:] -= cross
+                precision[n_curve:, own] -= cross.T
         if table is not None:
-            flat, mass = changes.reshape(-1, changes.shape[2]), members.ravel()
-            curvature = (table.arrived + table.waited + np.tensordot(members, table.steps, 2)) * hazard * (1.0 - hazard)
-            gradient[n_curve:] = mass @ flat + table.columns.T @ (
-                table.arrived - (table.arrived + table.waited) * hazard
-            )
+            flat, mass, decided = changes.reshape(-1, changes.shape[2]), members.ravel(), table.arrived + table.waited
+            curvature = (decided + np.tensordot(members, table.steps, 2)) * hazard * (1.0 - hazard)
+            gradient[n_curve:] = mass @ flat + table.columns.T @ (table.arrived - decided * hazard)
             precision[n_curve:, n_curve:] += (table.columns.T * curvature) @ table.columns - (flat.T * mass) @ flat
             value += float(table.log_likelihood(psi)[0])
         prior = self.prior.expand(theta[:, None])
@@ -211,11 +204,18 @@ class ClassLikelihood(Likelihood):
         )
 
     def _join(self, weight: FloatArray, columns: FloatArray) -> FloatArray:
-        """Return the weighted columns (K x n x width) of each row, summed over the classes of each group."""
-        product = weight[:, :, None] * columns
+        """Return the weighted columns of each row, summed over the classes of each group (parameters x n)."""
+        product = weight[:, None] * columns
         if len(self.curve.members) < len(product):
             product = np.stack([product[members].sum(axis=0) for members in self.curve.members])
-        return np.ascontiguousarray(np.moveaxis(product, 0, 1)).reshape(product.shape[1], -1)
+        return product.reshape(-1, product.shape[2])
+
+    @staticmethod
+    def _average_changes(weight: FloatArray, changes: FloatArray, bins: IntArray) -> FloatArray:
+        """Return the weighted sum over classes of the derivatives of log P(no label) of each row (parameters x n)."""
+        if changes.shape[1] == 1:
+            return changes[:, 0].T @ weight
+        return np.einsum("ki,kip->pi", weight, changes[:, bins])
 
     def laplace(self, start: FloatArray) -> ConditionalGaussian:
         """Return the Gaussian at the mode, which is searched from `start`."""
@@ -225,7 +225,10 @@ class ClassLikelihood(Likelihood):
     def sample(self, n: int) -> "ClassLikelihood":
         """Return the likelihood of a sample of the rows, raised to the power that makes up for the others."""
         step = max(1, len(self.rows.line) // n)
-        return ClassLikelihood(self.curve, self.rows.select(slice(None, None, step)), self.table, self.power * step)
+        rows, table = self.rows.select(slice(None, None, step)), self.table
+        if table is not None:
+            table = replace(table, arrived=table.arrived / step, waited=table.waited / step)
+        return ClassLikelihood(self.curve, rows, table, self.power * step)
 
 
 class ClassFit(NamedTuple):
@@ -259,8 +262,3 @@ def fit_classes(likelihood: ClassLikelihood, n_draws: int) -> ClassFit:
     proposal = Proposal(likelihood.main, None, [gaussian], np.ones((2, likelihood.main.size)))
     u = np.clip(sobol_points(n_draws, proposal.n_axes, _SEED), 1e-9, 1.0 - 1e-9)
     return ClassFit(proposal.propose(u).theta.T, np.full(n_draws, 1.0 / n_draws), gaussian.log_integral, gaussian.mode)
-
-
-def _log_sum_exp(x: FloatArray) -> FloatArray:
-    peak = x.max(axis=0)
-    return np.asarray(peak + np.log(np.exp(x - peak).sum(axis=0)))
