@@ -26,7 +26,7 @@ from darkmetrics.posterior.tables import softplus
 # importance weights would change nothing, and take longest.
 _MAX_NUMBERS = 1 << 17
 # Numbers that are computed at once.
-_BATCH = 1 << 17
+_BATCH = 1 << 18
 _N_POINTS, _SEED = 256, 9
 # The search for a mode ends where a step raises the log posterior by less: of large sets, and of small ones.
 _ROUGH_GAIN, _FINE_GAIN = 0.5, 1e-6
