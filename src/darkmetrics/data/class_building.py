@@ -64,21 +64,23 @@ def _to_matrix(values: Any) -> AnyArray:
     return matrix
 
 
-def binary_scores(
-    scores: ScoreColumns, y_true: Any, labels: Any, pos_label: Any, missing_label: Any
-) -> tuple[Any, Any]:
-    """Return the scores of the positive class, and this class, of the columns for two classes.
+def binary_scores(scores: ScoreColumns, y_true: Any, labels: Any, pos_label: Any, missing_label: Any) -> dict[str, Any]:
+    """Return `y_score` and `pos_label` for the columns of two classes.
 
     The positive class is `pos_label` if it is one of the classes; else the second one.
     """
+    if len(scores.columns) < 2:
+        raise InputError("y_score: one column of scores for one class. Pass the scores of the positive class alone.")
     classes = _class_names(scores, labels)
-    if classes is None:
+    if classes is None and not isinstance(y_true, str):
         values, missing = frames.label_column(y_true, "y_true")
         classes = _sorted_labels(values, _all_missing(values, missing, missing_label))
-        if len(classes) != 2:
-            return scores.columns[1], pos_label
-    position = next((k for k, name in enumerate(classes) if _key(name) == _key(pos_label)), 1)
-    return scores.columns[position], pos_label if _key(classes[position]) == _key(pos_label) else classes[position]
+    if classes is None or len(classes) != 2:
+        return {"y_score": scores.columns[1]}
+    position = next((k for k, name in enumerate(classes) if _key(name) == _key(pos_label)), None)
+    if position is None:
+        return {"y_score": scores.columns[1], "pos_label": classes[1]}
+    return {"y_score": scores.columns[position]}
 
 
 def class_set_from(

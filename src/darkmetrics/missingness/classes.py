@@ -10,6 +10,7 @@ from scipy.special import expit, gammaincc
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.data.class_set import ClassSet
+from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.posterior import Model, approximate_log_evidence
 from darkmetrics.posterior.class_curve import ClassCurve, CurvePosterior
 from darkmetrics.posterior.class_fit import ClassFit, ClassLikelihood, ClassRows, MissingTable, fit_classes
@@ -31,6 +32,9 @@ _BY_SCORE_SD = 3.0, 1.5, 1.0
 # Evidence is compared on at most this many cells: the data then decide anyway.
 _MAX_CELLS = 5_000
 _MAX_LINE = 3.0
+# Settings of mechanisms that several classes do not take, with their defaults.
+_DEFAULTS = {"calibrator": "flexible", "data": "all", "uncertainty": True, "strata": None}
+_MAX_NAMED = 5
 # Smallest bin of the mixture test, and steps of its fit.
 _MIN_BIN, _STEPS = 10.0, 5
 # Number of labels at which half of what they show is believed, per class with labels: no curve is exactly right.
@@ -137,9 +141,47 @@ def select_draws(posterior: CurvePosterior, n_draws: int) -> CurvePosterior:
     )
 
 
+def class_fit_data(mechanism: Any, data: ClassSet, more: FloatArray | None = None) -> ClassFitData:
+    """Return what a mechanism learns from, with warnings about classes that have few labels.
+
+    Settings of the mechanism that are for two classes are refused.
+    """
+    name = type(mechanism).__name__
+    for field, default in _DEFAULTS.items():
+        value = getattr(mechanism, field, default)
+        if value is not default and value != default:
+            raise InputError(f"{field}: {value!r} is for two classes ({name}). With several classes, leave it out.")
+    fit_data = ClassFitData(data, getattr(mechanism, "reference", None), more)
+    counts = fit_data.label_counts
+    if not counts.any():
+        raise InputError(
+            f"y_true: no labeled row, so there is nothing to learn from ({name}). Pass "
+            "missingness=dm.missing.Reference(labels, scores) of fully labeled rows, or dm.missing.Fixed(y_score) if "
+            "you trust the scores."
+        )
+    absent = [str(data.classes[k]) for k in np.flatnonzero(counts == 0)]
+    if absent:
+        shown = ", ".join(absent[:_MAX_NAMED]) + (f" and {len(absent) - _MAX_NAMED} more" * (len(absent) > _MAX_NAMED))
+        warn(
+            f"y_true: no label of {shown}. Probabilities of {'this class' if len(absent) == 1 else 'these classes'} "
+            "depend on the scores and the prior. Pass missingness=dm.missing.Reference(labels, scores) of fully "
+            "labeled rows if you can.",
+            CalibrationWarning,
+        )
+    return fit_data
+
+
 def by_score(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
     """Return the posterior of labels that are missing at random or by score."""
     return fit_data.posterior(fit_classes(fit_data.likelihood(None), n_draws), n_draws, None)
+
+
+def describe_by_score(fit_data: ClassFitData) -> str:
+    """Return what "by score" assumes."""
+    text = f"Probabilities of each class are calibrated on the {fit_data.data.n_labeled:,} labeled rows"
+    if fit_data.reference is not None:
+        text += f" and {fit_data.reference.n_rows:,} reference rows (assumed: no drift since)"
+    return f"Assumed: labels are missing at random or by score. {text}."
 
 
 def by_label_table(fit_data: ClassFitData) -> MissingTable:
@@ -192,8 +234,9 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
     rest = 1.0 - _WEIGHT_BOTH
     parts = {BY_SCORE: (score, rest * (1.0 - share)), BY_LABEL: (label, rest * share), BOTH: (both, _WEIGHT_BOTH)}
     n_classes = fit_data.data.n_classes
-    assert label.log_missing is not None
-    return CurvePosterior(
+    names = ("by score or at random", *REASONS[1:])
+    stated = [f"{name} ({weight:.0%})" for name, (_, weight) in zip(names, parts.values(), strict=True)]
+    posterior = CurvePosterior(
         fit_data.curve,
         fit_data.data,
         np.concatenate([part.theta for part, _ in parts.values()]),
@@ -209,6 +252,8 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
         np.repeat(list(parts), [len(part) for part, _ in parts.values()]),
         REASONS,
     )
+    posterior.assumption = f"Not stated why labels are missing: {', '.join(stated)}."
+    return posterior
 
 
 def _share_by_label(fit_data: ClassFitData, fit: ClassFit) -> float:
