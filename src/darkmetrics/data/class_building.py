@@ -151,7 +151,7 @@ def _take_columns(columns: list[Any], rows: dict[str, Any], data: Any) -> tuple[
             raise frames.unknown_column("y_score" if name in columns else "data", name, list(table))
 
     def take(value: Any) -> Any:
-        return table[value] if isinstance(value, str) else [table[c] for c in value] if _is_names(value) else value
+        return table[value] if isinstance(value, str) else {c: table[c] for c in value} if _is_names(value) else value
 
     return [take(value) for value in columns], {name: take(value) for name, value in rows.items()}
 
@@ -275,7 +275,7 @@ def _class_names(scores: ScoreColumns, labels: Any) -> list[Any] | None:
     names = list(labels.tolist() if hasattr(labels, "tolist") else labels)
     n = len(scores.columns)
     if len(names) != n:
-        raise InputError(f"labels: {counted(len(names), 'class', 'classes')}, but y_score has {n} columns.")
+        raise InputError(f"labels: {len(names)} classes, but y_score has {n} columns.")
     if scores.names is None:
         return names
     keys, own = [_key(name) for name in names], [_key(name) for name in scores.names]
@@ -303,7 +303,7 @@ def _decide(score: FloatArray, classes: Sequence[Any], threshold: Any, y_pred: A
         except KeyError:
             row = next(i for i, value in enumerate(values.tolist()) if _key(value) not in places)
             raise InputError(
-                f"y_pred: {values[row]!r} at row {row} is none of the classes ({_listed(classes)})."
+                f"y_pred: {values.tolist()[row]!r} at row {row} is none of the classes ({_listed(classes)})."
             ) from None
     if threshold is None:
         return np.asarray(score.argmax(axis=1))
@@ -319,9 +319,11 @@ def _decide(score: FloatArray, classes: Sequence[Any], threshold: Any, y_pred: A
 def read_probabilities(probability: Any, missing: BoolArray, n_classes: int) -> FloatArray:
     """Return passed probabilities of the missing labels (n x K), NaN for labeled rows."""
     columns = find_score_columns(probability)
-    parts = list(probability) if columns is None else columns.columns
+    parts = [probability] if columns is None else columns.columns
     if len(parts) != n_classes:
-        raise InputError(f"probability: {counted(len(parts), 'column')} for {n_classes} classes.")
+        raise InputError(
+            f"probability: {counted(len(parts), 'column')} for {n_classes} classes. Pass one for each class."
+        )
     table = np.column_stack([frames.number_column(part, "probability") for part in parts])
     gaps = int(missing.sum())
     if len(table) not in (missing.size, gaps):
