@@ -134,11 +134,9 @@ def test_two_columns_are_two_classes():
     ):
         result = dm.evaluate(labels, scores, missingness=dm.missing.Fixed([0.6]))
         assert {name: d.mean() for name, d in result.items()} == {name: d.mean() for name, d in expected.items()}
-    ham = dm.evaluate(text, {"ham": pairs[:, 0], "spam": s}, pos_label="ham", missingness=dm.missing.Fixed([0.4]))
-    assert (
-        ham["recall"].mean()
-        == dm.evaluate(text, 1 - s, pos_label="ham", missingness=dm.missing.Fixed([0.4]))["recall"].mean()
-    )
+    fixed = dm.missing.Fixed([0.4])
+    ham = dm.evaluate(text, {"ham": pairs[:, 0], "spam": s}, pos_label="ham", missingness=fixed)
+    assert ham["recall"].mean() == dm.evaluate(text, 1 - s, pos_label="ham", missingness=fixed)["recall"].mean()
 
 
 NAN = float("nan")

@@ -90,6 +90,5 @@ class ClassEvaluation(Evaluation):
 
 
 def _refuse(what: str) -> NoReturn:
-    raise InputError(
-        f"{what}: for two classes so far. Evaluate one class against the rest: evaluate(y_true == label, y_score[:, k])."
-    )
+    advice = "Evaluate a class against the rest: pass its scores, and y_true == label."
+    raise InputError(f"{what}: for two classes so far. {advice}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.class_evaluation import ClassEvaluation
-from darkmetrics.data.class_building import ScoreColumns, class_set_from
+from darkmetrics.data.class_building import ScoreColumns, class_set_from, find_score_columns
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.exceptions import (
     InputError,
@@ -21,6 +21,7 @@ from darkmetrics.methods.classes import class_distributions
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.class_names import DEFAULT_CLASS_METRICS, class_metrics_from
 from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
 from darkmetrics.question import WARN_FROM, Question, undefined_message
 
@@ -45,8 +46,31 @@ def evaluate_classes(
     question = Question.of(metrics="accuracy", **{name: given[name] for name in _ASKED})
     with record_warnings() as said:
         data = class_set_from(scores, **{**given, "missingness": question.model, "y_score": None})
-    question = replace(question, model=question.model.without_rows())
+        model = _read_reference(question.model, data, given["missing_label"])
+    question = replace(question, model=model.without_rows())
     return answer_classes(question, data, given["metrics"], arguments, [*warned, *said])
+
+
+def _read_reference(model: Any, data: ClassSet, missing_label: Any) -> Any:
+    """Return the mechanism with its reference rows as a ClassSet."""
+    reference = getattr(model, "reference", None)
+    if reference is None or isinstance(reference, ClassSet):
+        return model
+    try:
+        labels, scores, table = (
+            (reference.y_true, reference.y_score, reference.data)
+            if isinstance(reference, Reference)
+            else (*reference, None)
+        )
+        columns = find_score_columns(scores)
+        if columns is None or len(columns.columns) != data.n_classes:
+            raise InputError(f"y_score: expected scores of {data.n_classes} classes.")
+        rows = class_set_from(columns, labels, labels=data.classes, data=table, missing_label=missing_label)
+    except (TypeError, ValueError) as error:
+        raise InputError.about("reference", str(error)) from None
+    if rows.n_missing:
+        raise InputError(f"reference: {rows.n_missing:,} rows have no label. Reference rows need one each.")
+    return replace(model, reference=rows)
 
 
 def answer_classes(

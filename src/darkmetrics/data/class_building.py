@@ -1,6 +1,5 @@
 """From the arguments of evaluate to a ClassSet: scores of several classes as a matrix, columns or a mapping."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -209,16 +208,18 @@ def code_labels(
             names = list(range(n_classes))
         else:
             raise InputError(
-                f"labels: y_true has {counted(len(present), 'label')} ({_listed(present)}), but y_score has {n_classes} "
-                "columns. Pass the class of each column as labels=[...]."
+                f"labels: y_true has {counted(len(present), 'label')} ({_listed(present)}), but y_score has "
+                f"{n_classes} columns. Pass the class of each column as labels=[...]."
             )
     places = {_key(name): k for k, name in enumerate(names)}
     if len(places) < len(names):
         raise InputError(f"labels: {_listed(names)}. Classes must differ.")
     strangers = [value for value in present if _key(value) not in places]
     if strangers:
-        prefix = os.path.commonprefix([str(name) for name in names])
-        stripped = [str(name)[len(prefix) :] for name in names]
+        first, last = min(map(str, names)), max(map(str, names))
+        n_common = next((i for i, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+        prefix = first[:n_common]
+        stripped = [str(name).removeprefix(prefix) for name in names]
         if prefix and {_key(value) for value in present} <= {_key(name) for name in stripped}:
             names, places, strangers = stripped, {_key(name): k for k, name in enumerate(stripped)}, []
     if strangers:
@@ -321,9 +322,7 @@ def read_probabilities(probability: Any, missing: BoolArray, n_classes: int) -> 
     columns = find_score_columns(probability)
     parts = [probability] if columns is None else columns.columns
     if len(parts) != n_classes:
-        raise InputError(
-            f"probability: {counted(len(parts), 'column')} for {n_classes} classes. Pass one for each class."
-        )
+        raise InputError(f"probability: {counted(len(parts), 'column')} for {n_classes} classes. Pass one for each.")
     table = np.column_stack([frames.number_column(part, "probability") for part in parts])
     gaps = int(missing.sum())
     if len(table) not in (missing.size, gaps):

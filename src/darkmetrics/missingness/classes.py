@@ -11,6 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sobol import normal_points
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
+from darkmetrics.missingness.class_tables import BinnedTable, build_by_label
 from darkmetrics.posterior import Model, approximate_log_evidence
 from darkmetrics.posterior.class_curve import ClassCurve, CurvePosterior
 from darkmetrics.posterior.class_fit import ClassFit, ClassLikelihood, ClassRows, MissingTable, fit_classes
@@ -18,16 +19,13 @@ from darkmetrics.posterior.representatives import representatives
 
 REASONS = ("by score", "by label", "both")
 BY_SCORE, BY_LABEL, BOTH = range(3)
-# Prior of the log odds that a label is missing: common level, and difference of a class (Cauchy). The difference of two
-# classes is then Cauchy with scale 2, as it is for two classes.
-_LEVEL, _DIFFERENCE = 3.0, 1.0
-# Weight of "both"; least fraction of the remainder that "by score" and "by label" keep; below this p-value "by label" is
-# refuted.
+# Weight of "both"; least fraction of the remainder that "by score" and "by label" keep; p-value below which "by label"
+# is refuted.
 _WEIGHT_BOTH, _LEAST_SHARE, _REFUTED_AT = 0.5, 1.0 / 3.0, 0.05
 # Prior of the effect of the label that data cannot identify: standard deviation of the log odds ratio of two classes,
 # correlation between rows that differ in the prediction, and standard deviation of its slope.
 _EFFECT, _CORRELATION, _EFFECT_SLOPE, _SEED = 1.5, 0.7, 0.8, 11
-# Prior standard deviations of the log odds that a label is missing by score: level, prediction, log score of each class.
+# Prior standard deviations of the log odds that a label is missing by score: level, prediction, log score of a class.
 _BY_SCORE_SD = 3.0, 1.5, 1.0
 # Evidence is compared on at most this many cells: the data then decide anyway.
 _MAX_CELLS = 5_000
@@ -184,25 +182,16 @@ def describe_by_score(fit_data: ClassFitData) -> str:
     return f"Assumed: labels are missing at random or by score. {text}."
 
 
-def by_label_table(fit_data: ClassFitData) -> MissingTable:
-    """Return the table of labels that are missing by label: a rate for each group of classes."""
-    group, (n_groups, _) = fit_data.curve.group, fit_data.curve.shape
-    return MissingTable(
-        columns=np.column_stack([np.ones(n_groups), np.eye(n_groups)]),
-        arrived=np.bincount(group, fit_data.data.label_counts, n_groups),
-        waited=np.zeros(n_groups),
-        steps=np.eye(n_groups)[group][:, None, :],
-        mean=np.zeros(n_groups + 1),
-        sd=np.array([_LEVEL, *np.full(n_groups, _DIFFERENCE)]),
-        cauchy=np.arange(n_groups + 1) > 0,
-    )
+def by_table(fit_data: ClassFitData, binned: BinnedTable, n_draws: int) -> tuple[CurvePosterior, ClassFit]:
+    """Return the posterior of labels that are missing with the probabilities of a table, and the fit."""
+    table, bins = binned
+    fit = fit_classes(fit_data.likelihood(table, bins), n_draws)
+    return fit_data.posterior(fit, n_draws, table, bins), fit
 
 
 def by_label(fit_data: ClassFitData, n_draws: int) -> tuple[CurvePosterior, ClassFit]:
     """Return the posterior of labels that are missing by label, and the fit."""
-    table = by_label_table(fit_data)
-    fit = fit_classes(fit_data.likelihood(table), n_draws)
-    return fit_data.posterior(fit, n_draws, table), fit
+    return by_table(fit_data, build_by_label(fit_data.data, fit_data.curve), n_draws)
 
 
 def add_unidentified_effect(posterior: CurvePosterior, n_draws: int) -> CurvePosterior:
@@ -258,8 +247,8 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
 
 def _share_by_label(fit_data: ClassFitData, fit: ClassFit) -> float:
     """Return the weight of "by label" against "by score", by how well each explains which rows are missing."""
-    table = by_label_table(fit_data)
-    joint = fit_data.likelihood(table)
+    table, bins = build_by_label(fit_data.data, fit_data.curve)
+    joint = fit_data.likelihood(table, bins)
     step = max(1, len(joint.rows.line) // _MAX_CELLS)
     sample = joint.rows.select(slice(None, None, step))
     joint = ClassLikelihood(joint.curve, sample, table)

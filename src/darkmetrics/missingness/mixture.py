@@ -119,6 +119,8 @@ class Unknown(Mechanism):
         return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
 
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        if self.reference is not None:
+            return ByScoreAndLabel(self.reference, self.calibrator, self.n_draws).class_posterior(data)
         return unknown(class_fit_data(self, data), self.n_draws)
 
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:

@@ -2,10 +2,10 @@
 
 The log weight of class k of row i is
 
-    eta_ik = l_ik + x_ik . theta_k,   x_ik = (1, l_ik - center_k, hinges of l_ik, 1 if k is predicted, further columns)
+    eta_ik = l_ik + x_ik . theta_k,   x_ik = (1, l_ik - center_k, hinges of l_ik, d_ik, d_ik r_i, further columns)
 
-with l_ik the log of the normalized score (bent below -10): with theta = 0 the scores are right. Beyond 30 classes the rare ones share
-their parameters.
+with l_ik the log of the normalized score (bent below -10), d_ik = 1 if k is predicted, and r_i the rank of the predicted
+score from -1 to 1. With theta = 0 the scores are right. Beyond 30 classes the rare ones share their parameters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,10 @@ _DRAWS_AT_ONCE = 8
 # exp of larger numbers overflows.
 _MAX_EXPONENT = 500.0
 # Prior standard deviations of bias, slope, hinges, step and further columns: common to all classes, and of one class.
-_COMMON_SD = {"bias": 0.0, "slope": 1.0, "hinge": 0.5, "step": 0.7, "more": 0.7}
-_CLASS_SD = {"bias": 1.5, "slope": 0.5, "hinge": 0.5, "step": 0.7, "more": 0.7}
+_COMMON_SD = {"bias": 0.0, "slope": 1.0, "hinge": 0.5, "step": 0.7, "trend": 1.0, "more": 0.0, "more step": 0.7}
+_CLASS_SD = {"bias": 1.5, "slope": 0.5, "hinge": 0.5, "step": 0.7, "trend": 0.3, "more": 1.5, "more step": 0.7}
+# Number of quantiles that ranks of predicted scores are found from.
+_LEVELS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,8 @@ class ClassCurve:
         Mean and standard deviation of the log scores where the class is likely.
     knots : array (K, n_knots)
         Log scores at which the curve may turn.
+    levels : array (n_levels,)
+        Sorted log scores of predicted classes, from which ranks are found.
     clip : float
         Smallest score that is not cut.
     n_more : int
@@ -64,6 +68,7 @@ class ClassCurve:
     center: FloatArray
     spread: FloatArray
     knots: FloatArray
+    levels: FloatArray
     clip: float
     n_more: int = 0
 
@@ -74,8 +79,12 @@ class ClassCurve:
         p = score / score.sum(axis=1, keepdims=True)
         clip, n_classes = float(np.clip(0.5 * p[p > 0.0].min(initial=1.0), *_CLIPS)), score.shape[1]
         center, spread, knots = np.empty(n_classes), np.empty(n_classes), np.empty((n_classes, len(_KNOTS)))
-        curve = cls(_group_classes(data.label_counts), center, spread, knots, clip, n_more)
+        levels = np.empty(min(_LEVELS, len(score)))
+        curve = cls(_group_classes(data.label_counts), center, spread, knots, levels, clip, n_more)
         log_score = curve.log_score(score)
+        decision = data.cells.decision[:: max(1, len(data.cells.score) // _MAX_CELLS)]
+        predicted = np.sort(np.take_along_axis(log_score, decision[:, None], axis=1)[:, 0])
+        levels[:] = predicted[np.linspace(0, predicted.size - 1, levels.size).astype(np.int64)]
         for members in curve.members:
             values, line = p[:, members].ravel(), log_score[:, members].ravel()
             weight = values * (1.0 - values) + _MIN_WEIGHT
@@ -96,7 +105,15 @@ class ClassCurve:
     @property
     def kinds(self) -> list[str]:
         """Kind of each column."""
-        return ["bias", "slope", *["hinge"] * self.knots.shape[1], "step", *["more"] * self.n_more]
+        return [
+            "bias",
+            "slope",
+            *["hinge"] * self.knots.shape[1],
+            "step",
+            "trend",
+            *["more"] * self.n_more,
+            *["more step"] * self.n_more,
+        ]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -129,9 +146,13 @@ class ClassCurve:
         np.subtract(by_class, self.center[:, None], out=x[:, 1])
         for j in range(n_knots):
             np.maximum(by_class - self.knots[:, j, None], 0.0, out=x[:, 2 + j])
+        predicted = np.take_along_axis(line, decision[:, None], axis=1)[:, 0]
+        below = np.searchsorted(self.levels, predicted, "left") + np.searchsorted(self.levels, predicted, "right")
         x[:, 2 + n_knots] = decision == np.arange(n_classes)[:, None]
+        np.multiply(x[:, 2 + n_knots], below / self.levels.size - 1.0, out=x[:, 3 + n_knots])
         if more is not None:
-            x[:, 3 + n_knots :] = more.T
+            x[:, 4 + n_knots : 4 + n_knots + self.n_more] = more.T
+            np.multiply(x[:, 2 + n_knots, None], more.T, out=x[:, 4 + n_knots + self.n_more :])
         return x
 
 

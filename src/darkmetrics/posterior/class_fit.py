@@ -69,12 +69,14 @@ class ClassRows:
 
 @dataclass(frozen=True, eq=False)
 class MissingTable:
-    """Probabilities of missing labels, from binary decisions with the log odds `columns @ psi`.
+    """Probabilities of missing labels, from binary decisions with the log odds `columns @ psi + offset`.
 
     Attributes
     ----------
     columns : array (n_decisions, n_parameters)
         Columns of the decisions "the label arrives".
+    offset : array (n_decisions,)
+        Constants of the log odds.
     arrived, waited : array (n_decisions,)
         How often labeled rows decided yes, and no.
     steps : array (K, n_bins, n_decisions)
@@ -86,20 +88,25 @@ class MissingTable:
     """
 
     columns: FloatArray
+    offset: FloatArray
     arrived: FloatArray
     waited: FloatArray
     steps: FloatArray
     mean: FloatArray
     sd: FloatArray
-    cauchy: IntArray
+    cauchy: FloatArray
+
+    def log_odds(self, psi: FloatArray) -> FloatArray:
+        """Return the log odds of the decisions for columns of parameters (n_decisions, n_draws)."""
+        return self.columns @ psi + self.offset[:, None]
 
     def log_missing(self, psi: FloatArray) -> FloatArray:
         """Return log P(no label | class, bin) for columns of parameters (K, n_bins, n_draws)."""
-        return np.asarray(-(self.steps @ softplus(self.columns @ psi)))
+        return np.asarray(-(self.steps @ softplus(self.log_odds(psi))))
 
     def log_likelihood(self, psi: FloatArray) -> FloatArray:
         """Return the log likelihood of the decisions of labeled rows, for columns of parameters."""
-        log_odds = self.columns @ psi
+        log_odds = self.log_odds(psi)
         return np.asarray(self.arrived @ log_odds - (self.arrived + self.waited) @ softplus(log_odds))
 
 
@@ -153,7 +160,7 @@ class ClassLikelihood(Likelihood):
         value, gradient, precision = 0.0, np.zeros(theta.size), np.zeros((theta.size, theta.size))
         blocks, slopes = np.zeros((n_classes, width, width)), np.zeros((n_classes, width))
         if table is not None:
-            log_missing, hazard = table.log_missing(psi)[:, :, 0], expit(table.columns @ psi)[:, 0]
+            log_missing, hazard = table.log_missing(psi)[:, :, 0], expit(table.log_odds(psi))[:, 0]
             changes = -(table.steps * hazard) @ table.columns  # K x bins x parameters
             members, sums = np.zeros(log_missing.shape), np.zeros((*log_missing.shape, width))
         for rows, columns in self._batches():
