@@ -16,11 +16,13 @@ from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, allocate
 from darkmetrics.posterior.classes import ClassPosterior
 
 # Labels that are drawn row by row in total, and events in total; fewer imputations are drawn if there would be more.
-_MAX_LABELS, _MAX_EVENTS, _MIN_IMPUTATIONS = 2**28, 2**24, 2**15
+_MAX_LABELS, _MAX_EVENTS, _MIN_IMPUTATIONS = 2**27, 2**24, 2**15
+# Maximum number of rows that are drawn row by row.
+_MAX_ROWS = 2**13
 # Labels drawn at a time.
 _BATCH = 2**19
-# With more classes, drawing a label takes a search instead of comparisons.
-_MANY_CLASSES = 48
+# Time of an event relative to that of a label drawn row by row.
+_COST_OF_EVENT = 8.0
 # Probabilities this near to 1 are certain.
 _CERTAIN = 1e-15
 # Sums below this fraction of their expectation are rounding errors.
@@ -28,16 +30,19 @@ _ROUNDING = 1e-9
 
 
 def draw_categories(q: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Draw n label assignments (n x n_rows) with probabilities q (n_rows x K)."""
-    uniform = rng.random((n, len(q)))
+    """Draw n label assignments (n x n_rows) with probabilities q (n_rows x K); a random byte decides most of them."""
+    n_rows, n_bounds = len(q), q.shape[1] - 1
     cumulative = np.cumsum(q, axis=1)[:, :-1]
-    if q.shape[1] > _MANY_CLASSES:
-        flat = (np.clip(cumulative, 0.0, 1.0) + np.arange(len(q))[:, None]).ravel()
-        index = np.searchsorted(flat, uniform + np.arange(len(q)), side="right")
-        return np.asarray(np.clip(index - np.arange(len(q)) * cumulative.shape[1], 0, cumulative.shape[1]))
-    labels = np.zeros(uniform.shape, dtype=np.uint8)
-    for bound in cumulative.T:
-        labels += uniform >= bound
+    # A byte decides a label unless a bound between two labels lies in its interval.
+    interval = np.clip(cumulative * 256.0, 0.0, 256.0).astype(np.int64) + 257 * np.arange(n_rows)[:, None]
+    n_inside = np.bincount(interval.ravel(), minlength=257 * n_rows).reshape(n_rows, 257)[:, :256]
+    below = np.cumsum(n_inside, axis=1) - n_inside
+    table = np.where(n_inside > 0, n_bounds + 1, below).astype(np.min_scalar_type(n_bounds + 1)).ravel()
+    byte = np.frombuffer(rng.bytes(n * n_rows), np.uint8).reshape(n, n_rows)
+    labels = np.take(table, byte + 256 * np.arange(n_rows))
+    at, row = np.divmod(np.flatnonzero(labels == n_bounds + 1), max(1, n_rows))
+    uniform = (byte[at, row] + rng.random(at.size)) / 256.0
+    labels[at, row] = (cumulative[row] <= uniform[:, None]).sum(axis=1)
     return labels.astype(np.int64)
 
 
@@ -71,10 +76,12 @@ class ClassDrawing:
     def draw(self) -> list[Draws]:
         """Return the values of each metric."""
         n_rows = self._cell_of_row.size
-        if self.n is not None or n_rows * N_IMPUTATIONS <= _MAX_LABELS:
-            return self._collect(self._draw_rows(self.n or N_IMPUTATIONS))
-        if n_rows * _MIN_IMPUTATIONS <= _MAX_LABELS and not self._event_classes.all():
-            return self._collect(self._draw_rows(_MAX_LABELS // n_rows))
+        if self.n is not None:
+            return self._collect(self._draw_rows(self.n))
+        events = float(self._n_events.sum()) if self._event_classes.all() else np.inf
+        if n_rows <= _MAX_ROWS and n_rows <= _COST_OF_EVENT * events:
+            n = int(np.clip(_MAX_LABELS // max(1, n_rows), _MIN_IMPUTATIONS, N_IMPUTATIONS))
+            return self._collect(self._draw_rows(n))
         return self._collect(self._draw_events())
 
     def _collect(self, portions: Iterator[tuple[int, list[FloatArray]]]) -> list[Draws]:

@@ -32,7 +32,8 @@ def compute_class_derivatives(
     `spread` has the standard deviation of each sum, which determines the steps.
     """
     size, n = point.shape
-    step = np.maximum(_STEP * spread, 1e-9 * np.abs(point) + 1e-300)
+    is_fixed = spread <= 1e-12 * np.abs(point)
+    step = np.where(is_fixed, 1.0, _STEP * spread)
     gradient, second = np.zeros((n, size)), np.zeros((n, size, size))
     if functional.terms is not None:
         k = size // 2
@@ -59,9 +60,8 @@ def compute_class_derivatives(
             cross = both + 2.0 * centre - up[:, i : i + 1] - down[:, i : i + 1] - up[:, i:] - down[:, i:]
             second[:, i, i:] = second[:, i:, i] = cross / (2.0 * step.T[:, i : i + 1] * step.T[:, i:])
             second[:, i, i] = (up[:, i] + down[:, i] - 2.0 * centre[:, 0]) / step[i] ** 2
-    fixed = (spread <= 1e-12 * np.abs(point)).T
-    gradient = np.where(fixed, 0.0, gradient)
-    return gradient, np.where(fixed[:, :, None] | fixed[:, None, :], 0.0, second)
+    fixed = is_fixed.T
+    return np.where(fixed, 0.0, gradient), np.where(fixed[:, :, None] | fixed[:, None, :], 0.0, second)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class ClassExpansion:
         z = sums.project(g[:, None, :])
         z = z - (q * z).sum(axis=-1, keepdims=True)
         qz = q * z
-        second, third, fourth = (((q * z**power).sum(axis=-1)) for power in (2, 3, 4))
+        second, third, fourth = (np.einsum("...k,...k->...", x, y) for x, y in ((qz, z), (qz, z * z), (qz * z, z * z)))
         columns = sums.expect_columns(q)
         mixed = [
             (qz * (sums.square(hessian) - 2.0 * sums.project(columns @ hessian))).sum(axis=-1) for hessian in (h, bent)

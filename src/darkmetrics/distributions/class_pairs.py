@@ -10,7 +10,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics.distributions.class_sums import ClassSums
 
 # Squared rows times squared classes up to which drawn label assignments are evaluated exactly.
-_MAX_EXACT = 2**18
+_MAX_EXACT = 2**16
 
 
 class RankedCells(NamedTuple):
@@ -49,7 +49,7 @@ class PairSums(ClassSums):
         return result
 
     def _count_pairs(self, mass: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-        """Return the weight of ordered pairs (K x K), and the weight below each group, for weights of cells by class."""
+        """Return the weight of ordered pairs (K x K) and the weight below each group, for weights of cells by class."""
         pairs, below = np.empty((self.n_classes, self.n_classes)), []
         for a, ranked in enumerate(self._ranked):
             in_group = np.add.reduceat(mass[ranked.order], ranked.starts, axis=0)
@@ -85,12 +85,41 @@ class PairSums(ClassSums):
         value, by_pairs, by_totals = self._average(pairs, totals)
         slope = np.broadcast_to(by_totals, q.shape).copy()
         itself = 0.5 * self.weight[:, None] * q
+        with_a, with_b = np.empty((2, self.n_classes, self.n_classes))  # covariances of pairs with either total
+        square = (self.rows * self.weight**2)[:, None] * q
         for a, ranked in enumerate(self._ranked):
             under = below[a][ranked.group[len(self.labeled_mass) :]] - itself
-            slope[:, a] += under @ by_pairs[a]
             over = totals[a] - under[:, a] - 2.0 * itself[:, a]
+            slope[:, a] += under @ by_pairs[a]
             slope += over[:, None] * by_pairs[a]
+            with_a[a] = (square[:, a] * (1.0 - q[:, a])) @ under - (square[:, a] * over) @ q
+            with_b[a] = over @ (square * (1.0 - q)) - ((square[:, a, None] * q) * under).sum(axis=0)
+        value = value + self._shift(
+            pairs, totals, by_pairs, (with_a, with_b), np.diag(square.sum(axis=0)) - square.T @ q
+        )
         return float(value), slope * self.weight[:, None], totals
+
+    def _shift(
+        self,
+        pairs: FloatArray,
+        totals: FloatArray,
+        by_pairs: FloatArray,
+        covariances: tuple[FloatArray, FloatArray],
+        of_totals: FloatArray,
+    ) -> FloatArray:
+        """Return the second-order term of the mean, which is due to the random weight of the classes."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first, second = 1.0 / totals[:, None], 1.0 / totals[None, :]
+            variance = np.diagonal(of_totals)
+            term = pairs * (variance[:, None] * first**2 + variance[None, :] * second**2 + of_totals * first * second)
+            term -= covariances[0] * first + covariances[1] * second
+            if self.is_weighted:
+                # The weight of a pair is proportional to the sum of its totals: A (1 / t_a + 1 / t_b).
+                scale = totals[:, None] + totals[None, :]
+                term = pairs * (variance[:, None] * first**3 + variance[None, :] * second**3)
+                term -= covariances[0] * first**2 + covariances[1] * second**2
+                term = term * totals[:, None] * totals[None, :] / scale
+            return np.asarray(np.where(by_pairs > 0.0, by_pairs * term, 0.0).sum())
 
     def expect(self, q: FloatArray) -> FloatArray:
         value, _, totals = self._at(q)

@@ -45,7 +45,7 @@ class ClassSums:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.marks.shape[1]
+        return self.marks.shape[-1]
 
     def totals(self, sums: FloatArray) -> FloatArray:
         """Return the weight of each class at sums."""
@@ -97,9 +97,13 @@ class ClassSums:
         n, k = len(labels), self.n_classes
         at = (labels + k * np.arange(n)[:, None]).ravel()
         marks = np.take(self.marks.ravel(), labels + k * cell).ravel()
-        weight = np.broadcast_to(self.weight[cell], labels.shape).ravel()
+        weight = None if self._is_unit else np.broadcast_to(self.weight[cell], labels.shape).ravel()
         sums = [np.bincount(at, values, n * k).reshape(n, k) for values in (marks, weight)]
         return np.asarray(self.constant[:, None] + np.concatenate(sums, axis=1).T)
+
+    @cached_property
+    def _is_unit(self) -> bool:
+        return bool(np.all(self.weight == 1.0))
 
     def add_changes(self, sums: FloatArray, imputation: IntArray, cell: IntArray, label: IntArray, sign: float) -> None:
         """Add (sign 1) or remove (-1) rows with a label to the sums (n_sums x n) of imputations, in place."""

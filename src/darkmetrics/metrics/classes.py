@@ -177,7 +177,7 @@ class AverageMetric(ClassMetric):
 
 @dataclass(frozen=True, kw_only=True)
 class KappaMetric(ClassMetric):
-    """Cohen's kappa; `power` 0, 1, 2: disagreements count alike, by their distance in the order of classes, or its square."""
+    """Cohen's kappa; disagreements count alike (`power` 0), by distance in the order of classes (1), or its square."""
 
     power: int = 0
 
