@@ -17,7 +17,7 @@ _LEVEL, _DIFFERENCE = 3.0, 1.0
 # next, and of the slope of a class in the age: of rates and of hazards, which differ less.
 _BIN, _WALK, _SLOPE, _HAZARD_SLOPE = 2.0, 0.7, 3.0, 1.0
 # Bins of predicted scores for each predicted class; bins of ages, and of delays.
-_LEVELS, _MAX_AGES, _MAX_DELAYS = 3, 16, 8
+_LEVELS, _MAX_AGES, _MAX_DELAYS = 3, 32, 16
 # Fraction of a bin of delays that has passed, at least; shorter ones tell nothing.
 _MIN_FRACTION = 0.02
 

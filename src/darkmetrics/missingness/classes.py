@@ -30,6 +30,8 @@ _BY_SCORE_SD = 3.0, 1.5, 1.0
 # Evidence is compared on at most this many cells: the data then decide anyway.
 _MAX_CELLS = 5_000
 _MAX_LINE = 3.0
+# Sets with more missing rows times classes get half as many draws.
+_MANY_NUMBERS = 1 << 19
 # Settings of mechanisms that several classes do not take, with their defaults.
 _DEFAULTS = {"calibrator": "flexible", "data": "all", "uncertainty": True, "strata": None}
 _MAX_NAMED = 5
@@ -215,6 +217,8 @@ def add_unidentified_effect(posterior: CurvePosterior, n_draws: int) -> CurvePos
 
 def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
     """Return the mixture of mechanisms if none is stated."""
+    if fit_data.data.missing_cells.size * fit_data.data.n_classes > _MANY_NUMBERS:
+        n_draws = max(1, n_draws // 2)
     n_each = max(1, n_draws // 2)
     score = by_score(fit_data, n_each)
     label, fit = by_label(fit_data, n_each)
@@ -251,6 +255,9 @@ def _share_by_label(fit_data: ClassFitData, fit: ClassFit) -> float:
     joint = fit_data.likelihood(table, bins)
     step = max(1, len(joint.rows.line) // _MAX_CELLS)
     sample = joint.rows.select(slice(None, None, step))
+    table = replace(
+        table, arrived=np.bincount(fit_data.curve.group, sample.labeled.sum(axis=0), fit_data.curve.shape[0])
+    )
     joint = ClassLikelihood(joint.curve, sample, table)
     labels = ClassLikelihood(joint.curve, replace(sample, missing=np.zeros(len(sample.missing))), None)
     n_curve = joint.n_curve

@@ -258,9 +258,13 @@ def fit_classes(likelihood: ClassLikelihood, n_draws: int) -> ClassFit:
         Number of draws of a large set; small ones have 256 with importance weights.
     """
     is_large, start = likelihood.n_numbers > _MAX_NUMBERS, likelihood.prior.mean
-    if is_large:
+    if is_large:  # each sample is eight times as large as the one before
         n = _MAX_NUMBERS // (4 * likelihood.rows.line.shape[1])
-        start = find_mode(likelihood.sample(n).expand, start, min_gain=0.1).theta
+        while n < len(likelihood.rows.line):
+            start = find_mode(
+                likelihood.sample(n).expand, start, min_gain=_ROUGH_GAIN * len(likelihood.rows.line) / n
+            ).theta
+            n *= 8
     if not is_large:
         mode = find_mode(likelihood.expand, start, min_gain=_FINE_GAIN)
         fitted: FittedModel = draw_around_mode(likelihood.model, likelihood, mode, _N_POINTS)
