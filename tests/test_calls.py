@@ -93,14 +93,13 @@ def answer(function: Any, *args: Any, **kwargs: Any) -> str:
 
 
 WORDS = {
-    "y_true": ["target", "label", "labels", "y"],
+    "y_true": ["target", "label", "y"],
     "y_score": ["prediction", "predictions", "pred", "score", "scores", "y_prob", "y_proba", "y_pred_proba"],
     "y_pred": ["decision"],
     "sample_weight": ["weight", "weights"],
     "metrics": ["scoring", "metric"],
     "missingness": ["label_model"],
     "rng": ["random_state", "seed"],
-    "score_bins": ["buckets", "bins"],
     "pos_label": ["pos_label_", "poslabel"],
     "zero_division": ["zero_divison"],
 }

@@ -49,6 +49,7 @@ _CLASSES = {"random": "Random", "by_score": "ByScore", "by_label": "ByLabel", "b
 _CLUSTERS = "evaluate and EvaluationSet alone take clusters, rows that belong together. Keep one random row of each."
 # Answers in a sentence, by word and by whether the function takes clusters; {0} is the value that was passed.
 _SENTENCES = {
+    ("score_bins", True): "Build the rows with it: evaluate(dm.EvaluationSet(..., score_bins={0})).",
     ("groups", True): "Pass clusters={0} for rows that belong together, such as those of one customer. Segments are "
     "evaluate_by(..., by={0}).",
     ("groups", False): f"{_CLUSTERS} Segments are evaluate_by(..., by={{0}}).",
@@ -70,7 +71,7 @@ _COLUMNS = ("y_true", "y_score", "y_pred", "sample_weight", "by", "time")
 OF_EVALUATE = frozenset(
     [
         *("y_true", "y_score", "data", "metrics", "missingness", "threshold", "y_pred", "sample_weight", "clusters"),
-        *("pos_label", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng", "score_bins"),
+        *("pos_label", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng", "labels"),
     ]
 )
 _Given = ParamSpec("_Given")

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     # The same for the rows, where this is about the population.
     on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
+    _has_sensitivity: ClassVar[bool] = True
 
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
@@ -458,7 +459,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
             "",
             "estimate",
             f"{level_text(self.confidence_level)} interval",
-            self.sensitivity().column,
+            *([self.sensitivity().column] if self._has_sensitivity else []),
             "labeled only",
             *(["worst to best"] if self.scope == "rows" else []),
             "method",
@@ -477,7 +478,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
             name,
             number_text(distribution.mean(), decimals),
             interval_text((low, high), decimals),
-            self._moved_text(name),
+            *([self._moved_text(name)] if self._has_sensitivity else []),
             number_text(self.labeled_only[name], 3) if self.data.n_labeled else "no labels",
             *([bounds if distribution.bounds_sharp else f"({bounds})"] if self.scope == "rows" else []),
             distribution.method,

@@ -52,7 +52,7 @@ from darkmetrics.reference_check import contradiction_of_reference
 _ASKED = ("metrics", "missingness", "method", "zero_division", "confidence_level", "rng", "scope")
 SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
-_WARN_FROM = 1e-6
+WARN_FROM = 1e-6
 _REFUTED_MESSAGE = (
     "The rows contradict missingness='by_label': scores of missing rows are not a mixture of the scores of labeled "
     "positives and negatives. The estimates may be far off. Set missingness='by_score' if the score decides which "
@@ -265,8 +265,8 @@ class Question:
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
-            if self.fill is None and distribution.undefined > _WARN_FROM:
-                text = _undefined_message(metric, distribution, self.scope, whose)
+            if self.fill is None and distribution.undefined > WARN_FROM:
+                text = undefined_message(metric, distribution, self.scope, whose)
                 warned.append(RecordedWarning(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
             distributions[metric.name] = distribution
@@ -316,7 +316,8 @@ def fill_value(zero_division: Any) -> float | None:
     raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
 
 
-def _undefined_message(metric: Metric, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
+def undefined_message(metric: Any, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
+    """Return the warning that a metric, of two or of several classes, is 0/0 with some probability."""
     chance = "always" if distribution.undefined > 1.0 - 1e-12 else f"with probability {distribution.undefined:.3g}"
     if scope == "population":
         return (

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics._kernels.age_grid import Ages, read_ages
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
 from darkmetrics._text import counted
 from darkmetrics.data.cells import Cells, Totals, count_type
@@ -34,8 +35,8 @@ class ClassCells:
         Passed probabilities of the missing labels; NaN if none were passed for the rows of a cell.
     propensity : array (n_cells,), optional
         Probability that such a row has a label.
-    age, delay : array of int (n_cells,), optional
-        Bin of the age of a row, and bin in which its label arrived; -1 if that is not known.
+    age : array of int (n_cells,), optional
+        Number that holds the bins of age and delay, as in `Cells`.
     """
 
     score: FloatArray
@@ -46,7 +47,6 @@ class ClassCells:
     probability: FloatArray | None = None
     propensity: FloatArray | None = None
     age: IntArray | None = None
-    delay: IntArray | None = None
 
     def __post_init__(self) -> None:
         for name, array in self.arrays().items():
@@ -71,6 +71,11 @@ class ClassCells:
     def n_labeled(self) -> IntArray:
         """Labeled rows of each cell."""
         return np.asarray(self.labeled.sum(axis=1, dtype=np.int64))
+
+    @cached_property
+    def ages(self) -> Ages | None:
+        """Bins of the ages and delays of each cell; None if rows have no ages."""
+        return None if self.age is None else read_ages(self.age)
 
     @property
     def total(self) -> IntArray:

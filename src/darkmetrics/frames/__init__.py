@@ -35,7 +35,7 @@ from darkmetrics.frames.guessing import guess_columns, likely_columns
 from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, argument_of, check_name, part_of, title, unknown_column
-from darkmetrics.frames.sources import lazy_frame
+from darkmetrics.frames.sources import collect_columns, lazy_frame
 from darkmetrics.frames.texts import table_of
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "argument_of",
     "check_name",
     "check_weight_sizes",
+    "collect_columns",
     "columns_of",
     "count_cells",
     "duration_column",

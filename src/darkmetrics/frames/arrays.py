@@ -384,7 +384,9 @@ def columns_of(table: Any, argument: str) -> Any:
     """The columns of a table in memory, or of a mapping, by their names; anything else as it is."""
     try:
         frame = nw.from_native(table, eager_only=True, pass_through=True)
-        return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
+        if not isinstance(frame, nw.DataFrame):
+            return table
+        return {name: column.to_native() for name, column in zip(frame.columns, frame.iter_columns(), strict=True)}
     except nw.exceptions.DuplicateError as error:
         raise InputError.about(argument, f"column names must differ. {' '.join(str(error).split())}") from None
 

@@ -12,6 +12,7 @@ import narwhals.stable.v2 as nw
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import PARQUET, DataFile, check_one_format, files_named, read_together
 from darkmetrics.frames.arrays import to_native_frame
+from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.engines import check_levels
 from darkmetrics.frames.scans import scanned
 
@@ -49,6 +50,28 @@ def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
         f"data: expected a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis) or the path of Parquet or "
         f"CSV files, got type {type(frame).__name__}."
     )
+
+
+def collect_columns(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a frame of any engine, or of files, in memory.
+
+    If the frame lacks one, return its columns as keys without values.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.frames import collect_columns
+    >>> collect_columns(pl.LazyFrame({"p": [0.2, 0.7], "q": [1, 2]}), ["p"])["p"].to_list()
+    [0.2, 0.7]
+    """
+    table = lazy_frame(frame)
+    known = table.collect_schema().names()
+    selected = [name for name in names if name in known]
+    if len(selected) < len(names):  # the caller names the first that is not there
+        return dict.fromkeys(known)
+    with reading(files_given(frame)):
+        rows = collected(table.select(selected))
+    return {name: rows[name].to_native() for name in selected}
 
 
 @contextmanager

@@ -8,10 +8,12 @@ import numpy as np
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
+from darkmetrics.missingness.classes import by_label, class_fit_data
 from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
@@ -24,6 +26,7 @@ from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
 
 # Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
@@ -90,6 +93,14 @@ class ByLabel(Mechanism):
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
         posterior = fit_by_label(self, fit_data).posterior
         warn_if_few_labels(fit_data, "ByLabel")
+        return posterior
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        posterior, _ = by_label(class_fit_data(self, data), self.n_draws)
+        posterior.assumption = (
+            "Assumed: labels are missing by label, whatever the scores. How many missing rows belong to each class is "
+            "learned from their scores."
+        )
         return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:

@@ -6,9 +6,12 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
+from darkmetrics.missingness.class_tables import build_by_score_and_label
+from darkmetrics.missingness.classes import by_table, class_fit_data
 from darkmetrics.missingness.curve import add_curve, add_missing_by_class, add_reference
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
@@ -21,6 +24,7 @@ from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
 from darkmetrics.missingness.score_table import ReferenceLike
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
 
 # Prior standard deviations of the log odds of the missing rate: its level, and the deviation of each rank bin.
@@ -84,6 +88,15 @@ class ByScoreAndLabel(Mechanism):
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         return fit_with_warnings(self, FitData.of(data, self.reference))
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        fit_data = class_fit_data(self, data)
+        posterior, _ = by_table(fit_data, build_by_score_and_label(data, fit_data.curve), self.n_draws)
+        posterior.assumption = (
+            "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that scores and "
+            "labels are related as in the reference rows: no drift since."
+        )
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return (

@@ -71,7 +71,9 @@ class Fixed(Mechanism):
                 f"with {data.n_classes} columns."
             )
         probability = data.cells.probability[data.missing_cells]
-        return FixedClassPosterior(probability / probability.sum(axis=1, keepdims=True))
+        posterior = FixedClassPosterior(probability / probability.sum(axis=1, keepdims=True))
+        posterior.assumption = "Assumed: missing labels are independent, with the probabilities given."
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         if is_number(self.probability):

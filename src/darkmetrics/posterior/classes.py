@@ -23,6 +23,8 @@ class ClassPosterior(ABC):
         Which of the `reasons` a draw belongs to.
     reasons : tuple of str
         Names of the mechanisms that are mixed.
+    assumption : str
+        What is assumed about the missing labels, in sentences.
 
     Examples
     --------
@@ -37,6 +39,7 @@ class ClassPosterior(ABC):
     reason: IntArray | None = None
     reasons: tuple[str, ...] = ()
     shift: FloatArray | None = None
+    assumption: str = ""
     # Missing labels are independent given the draw.
     independent: ClassVar[bool] = True
 

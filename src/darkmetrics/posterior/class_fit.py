@@ -1,0 +1,275 @@
+"""Fit of the curve of several classes, and of the probabilities of missing labels by class.
+
+A labeled row contributes eta_iy - lse(eta_i), with lse the log of the sum of exponentials. A missing row contributes
+lse(eta_i + o_i) - lse(eta_i), with o_ik the log probability that a row of class k has no label: nothing if it is the
+same for all classes. `MissingTable` declares these probabilities, by class and bin of the rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.sobol import sobol_points
+from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve, log_sum_exp
+from darkmetrics.posterior.fit import FittedModel, draw_around_mode
+from darkmetrics.posterior.likelihood import Expansion, Expansions, Likelihood, Prior
+from darkmetrics.posterior.mode import find_mode
+from darkmetrics.posterior.model import Model
+from darkmetrics.posterior.proposal import ConditionalGaussian, Proposal
+from darkmetrics.posterior.tables import softplus
+
+# Larger sets start from the mode of a sample, and their draws are those of the Gaussian at the mode: with so many rows
+# importance weights would change nothing, and take longest.
+_MAX_NUMBERS = 1 << 17
+# Numbers that are computed at once.
+_BATCH = 1 << 18
+_N_POINTS, _SEED = 256, 9
+# The search for a mode ends where a step raises the log posterior by less: of large sets, and of small ones.
+_ROUGH_GAIN, _FINE_GAIN = 0.5, 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """Rows that a curve is fitted to.
+
+    Attributes
+    ----------
+    line : array (n, K)
+        Log scores.
+    decision : array of int (n,)
+        Predicted classes.
+    labeled : array (n, K)
+        Numbers of labeled rows.
+    missing : array (n,)
+        Numbers of missing rows; zeros if these do not tell anything about the curve.
+    bins : array of int (n,)
+        Bin of the missing rows.
+    more : array (n, n_more), optional
+        Further columns of the curve.
+    """
+
+    line: FloatArray
+    decision: IntArray
+    labeled: FloatArray
+    missing: FloatArray
+    bins: IntArray
+    more: FloatArray | None = None
+
+    def select(self, rows: IntArray | slice) -> "ClassRows":
+        """Return some of the rows."""
+        more = None if self.more is None else self.more[rows]
+        return ClassRows(
+            self.line[rows], self.decision[rows], self.labeled[rows], self.missing[rows], self.bins[rows], more
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MissingTable:
+    """Probabilities of missing labels, from binary decisions with the log odds `columns @ psi + offset`.
+
+    Attributes
+    ----------
+    columns : array (n_decisions, n_parameters)
+        Columns of the decisions "the label arrives".
+    offset : array (n_decisions,)
+        Constants of the log odds.
+    arrived, waited : array (n_decisions,)
+        How often labeled rows decided yes, and no.
+    steps : array (K, n_bins, n_decisions)
+        1 for the decisions with the answer no that a missing row of a class and bin stands for.
+    mean, sd : array (n_parameters,)
+        Prior of the parameters.
+    cauchy : array of bool (n_parameters,)
+        Whether a prior is Cauchy.
+    """
+
+    columns: FloatArray
+    offset: FloatArray
+    arrived: FloatArray
+    waited: FloatArray
+    steps: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+    cauchy: FloatArray
+
+    def log_odds(self, psi: FloatArray) -> FloatArray:
+        """Return the log odds of the decisions for columns of parameters (n_decisions, n_draws)."""
+        return self.columns @ psi + self.offset[:, None]
+
+    def log_missing(self, psi: FloatArray) -> FloatArray:
+        """Return log P(no label | class, bin) for columns of parameters (K, n_bins, n_draws)."""
+        return np.asarray(-(self.steps @ softplus(self.log_odds(psi))))
+
+    def log_likelihood(self, psi: FloatArray) -> FloatArray:
+        """Return the log likelihood of the decisions of labeled rows, for columns of parameters."""
+        log_odds = self.log_odds(psi)
+        return np.asarray(self.arrived @ log_odds - (self.arrived + self.waited) @ softplus(log_odds))
+
+
+class ClassLikelihood(Likelihood):
+    """Likelihood of the rows of several classes, and the prior; parameters are those of the curve, then the table's."""
+
+    def __init__(self, curve: ClassCurve, rows: ClassRows, table: MissingTable | None, power: float = 1.0) -> None:
+        self.curve, self.rows, self.table, self.power = curve, rows, table, power
+        self.model = Model()
+        n_groups, width = curve.shape
+        self.model.add_parameters(np.zeros(n_groups * width), precision=curve.prior_precision)
+        for mean, sd, cauchy in () if table is None else zip(table.mean, table.sd, table.cauchy, strict=True):
+            self.model.add_parameters(mean, sd, cauchy=bool(cauchy))
+        self.prior, self.n_curve = Prior(self.model), n_groups * width
+        self.main, self.nuisance = np.arange(self.model.n_parameters), np.zeros(0, dtype=np.int64)
+
+    @property
+    def n_numbers(self) -> int:
+        """Numbers of classes times rows."""
+        return self.rows.line.size
+
+    def _batches(self, n_draws: int = 1) -> Iterator[tuple[ClassRows, FloatArray]]:
+        n, n_classes = self.rows.line.shape
+        size = max(1, _BATCH // (n_classes * max(n_draws, self.curve.shape[1])))
+        for start in range(0, n, size):
+            rows = self.rows.select(slice(start, start + size))
+            yield rows, self.curve.columns(rows.line, rows.decision, rows.more)
+
+    def log_posterior(self, theta: FloatArray) -> FloatArray:
+        curve = np.moveaxis(theta[: self.n_curve].reshape(*self.curve.shape, -1), 1, 2)
+        value, psi = np.zeros(theta.shape[1]), theta[self.n_curve :]
+        log_missing = None if self.table is None else np.swapaxes(self.table.log_missing(psi), 1, 2)
+        for rows, columns in self._batches(theta.shape[1]):
+            eta = evaluate_curve(self.curve, rows.line, columns, curve)
+            total = rows.labeled.sum(axis=1) + rows.missing
+            value += np.einsum("ik,ksi->s", rows.labeled, eta) - log_sum_exp(eta) @ total
+            if log_missing is not None:
+                value += log_sum_exp(eta + log_missing[:, :, rows.bins]) @ rows.missing
+        if self.table is not None:
+            value += self.table.log_likelihood(psi)
+        return self.power * value + self.prior.log_density(theta)
+
+    def expand_points(self, theta: FloatArray) -> Expansions:
+        value, gradient, precision = zip(*(self.expand(point) for point in theta.T), strict=True)
+        return Expansions(np.array(value), np.array(gradient), np.array(precision))
+
+    def expand(self, theta: FloatArray) -> Expansion:
+        n_groups, width = self.curve.shape
+        n_curve, n_classes, table = self.n_curve, self.rows.line.shape[1], self.table
+        curve, psi = theta[:n_curve].reshape(n_groups, 1, width), theta[n_curve:, None]
+        value, gradient, precision = 0.0, np.zeros(theta.size), np.zeros((theta.size, theta.size))
+        blocks, slopes = np.zeros((n_classes, width, width)), np.zeros((n_classes, width))
+        if table is not None:
+            log_missing, hazard = table.log_missing(psi)[:, :, 0], expit(table.log_odds(psi))[:, 0]
+            changes = -(table.steps * hazard) @ table.columns  # K x bins x parameters
+            members, sums = np.zeros(log_missing.shape), np.zeros((*log_missing.shape, width))
+        for rows, columns in self._batches():
+            eta = evaluate_curve(self.curve, rows.line, columns, curve)[:, 0]
+            total = rows.labeled.sum(axis=1) + rows.missing
+            log_sum = log_sum_exp(eta)
+            q = np.exp(eta - log_sum)
+            value += float(np.einsum("ik,ki->", rows.labeled, eta) - total @ log_sum)
+            coefficient = total * q
+            residual = rows.labeled.T - coefficient
+            z = self._join(q * np.sqrt(total), columns)
+            precision[:n_curve, :n_curve] -= z @ z.T
+            if table is not None:
+                eta += log_missing[:, rows.bins]
+                log_sum = log_sum_exp(eta)
+                w = np.exp(eta - log_sum)
+                value += float(rows.missing @ log_sum)
+                expected = rows.missing * w
+                residual += expected
+                coefficient -= expected
+                w *= np.sqrt(rows.missing)
+                z = np.concatenate([self._join(w, columns), self._average_changes(w, changes, rows.bins)])
+                precision += z @ z.T
+                in_bin = (rows.bins[:, None] == np.arange(log_missing.shape[1])).astype(np.float64)
+                members += expected @ in_bin
+                sums += np.swapaxes((expected[:, None] * columns) @ in_bin, 1, 2)
+            blocks += (coefficient[:, None] * columns) @ np.swapaxes(columns, 1, 2)
+            slopes += (columns @ residual[:, :, None])[:, :, 0]
+        for k, g in enumerate(self.curve.group):
+            own = slice(g * width, (g + 1) * width)
+            precision[own, own] += blocks[k]
+            gradient[own] += slopes[k]
+            if table is not None:
+                cross = sums[k].T @ changes[k]
+                precision[own, n_curve:] -= cross
+                precision[n_curve:, own] -= cross.T
+        if table is not None:
+            flat, mass, decided = changes.reshape(-1, changes.shape[2]), members.ravel(), table.arrived + table.waited
+            curvature = (decided + np.tensordot(members, table.steps, 2)) * hazard * (1.0 - hazard)
+            gradient[n_curve:] = mass @ flat + table.columns.T @ (table.arrived - decided * hazard)
+            precision[n_curve:, n_curve:] += (table.columns.T * curvature) @ table.columns - (flat.T * mass) @ flat
+            value += float(table.log_likelihood(psi)[0])
+        prior = self.prior.expand(theta[:, None])
+        return Expansion(
+            self.power * value + float(prior.value[0]),
+            self.power * gradient + prior.gradient[0],
+            self.power * precision + prior.precision[0],
+        )
+
+    def _join(self, weight: FloatArray, columns: FloatArray) -> FloatArray:
+        """Return the weighted columns of each row, summed over the classes of each group (parameters x n)."""
+        product = weight[:, None] * columns
+        if len(self.curve.members) < len(product):
+            product = np.stack([product[members].sum(axis=0) for members in self.curve.members])
+        return product.reshape(-1, product.shape[2])
+
+    @staticmethod
+    def _average_changes(weight: FloatArray, changes: FloatArray, bins: IntArray) -> FloatArray:
+        """Return the weighted sum over classes of the derivatives of log P(no label) of each row (parameters x n)."""
+        if changes.shape[1] == 1:
+            return changes[:, 0].T @ weight
+        return np.einsum("ki,kip->pi", weight, changes[:, bins])
+
+    def laplace(self, start: FloatArray) -> ConditionalGaussian:
+        """Return the Gaussian at the mode, which is searched from `start`."""
+        mode = find_mode(self.expand, start, min_gain=_ROUGH_GAIN)
+        return ConditionalGaussian.from_mode(mode, self.main, self.nuisance, None)
+
+    def sample(self, n: int) -> "ClassLikelihood":
+        """Return the likelihood of a sample of the rows, raised to the power that makes up for the others."""
+        step = max(1, len(self.rows.line) // n)
+        rows, table = self.rows.select(slice(None, None, step)), self.table
+        if table is not None:
+            table = replace(table, arrived=table.arrived / step, waited=table.waited / step)
+        return ClassLikelihood(self.curve, rows, table, self.power * step)
+
+
+class ClassFit(NamedTuple):
+    """Posterior draws of the parameters, with weights that sum to one."""
+
+    theta: FloatArray  # n_draws x n_parameters
+    weight: FloatArray
+    log_evidence: float
+    mode: FloatArray
+
+
+def fit_classes(likelihood: ClassLikelihood, n_draws: int) -> ClassFit:
+    """Fit the curve and the probabilities of missing labels.
+
+    Parameters
+    ----------
+    likelihood : ClassLikelihood
+        Likelihood and prior.
+    n_draws : int
+        Number of draws of a large set; small ones have 256 with importance weights.
+    """
+    is_large, start = likelihood.n_numbers > _MAX_NUMBERS, likelihood.prior.mean
+    if is_large:  # each sample is eight times as large as the one before
+        n = _MAX_NUMBERS // (4 * likelihood.rows.line.shape[1])
+        while n < len(likelihood.rows.line):
+            start = find_mode(
+                likelihood.sample(n).expand, start, min_gain=_ROUGH_GAIN * len(likelihood.rows.line) / n
+            ).theta
+            n *= 8
+    if not is_large:
+        mode = find_mode(likelihood.expand, start, min_gain=_FINE_GAIN)
+        fitted: FittedModel = draw_around_mode(likelihood.model, likelihood, mode, _N_POINTS)
+        return ClassFit(fitted.theta, fitted.weight, fitted.log_evidence, mode.theta)
+    gaussian = likelihood.laplace(start)
+    proposal = Proposal(likelihood.main, None, [gaussian], np.ones((2, likelihood.main.size)))
+    u = np.clip(sobol_points(n_draws, proposal.n_axes, _SEED), 1e-9, 1.0 - 1e-9)
+    return ClassFit(proposal.propose(u).theta.T, np.full(n_draws, 1.0 / n_draws), gaussian.log_integral, gaussian.mode)
