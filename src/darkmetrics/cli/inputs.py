@@ -190,7 +190,7 @@ def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None
                 f"{file.columns_in_words()}."
             )
         return columns
-    if not isinstance(passed, list) or not passed or passed == [passed[0]] and not _is_pair(file, passed[0]):
+    if not isinstance(passed, list) or not passed or (passed == [passed[0]] and not _is_pair(file, passed[0])):
         return None
     pairs = [text.partition("=")[::2] if _is_pair(file, text) else (text, text) for text in passed]
     if len({name for name, _ in pairs}) < len(pairs) or len(pairs) < 2:

@@ -16,13 +16,13 @@ from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, allocate
 from darkmetrics.posterior.classes import ClassPosterior
 
 # Labels that are drawn row by row in total, and events in total; fewer imputations are drawn if there would be more.
-_MAX_LABELS, _MAX_EVENTS, _MIN_IMPUTATIONS = 2**27, 2**24, 2**15
-# Maximum number of rows that are drawn row by row.
-_MAX_ROWS = 2**13
+_MAX_LABELS, _MAX_EVENTS = 2**27, 2**23
+# Maximum number of rows that are drawn row by row, and least number of imputations.
+_MAX_ROWS, _MIN_IMPUTATIONS = 2**13, 2**14
 # Labels drawn at a time.
 _BATCH = 2**19
 # Time of an event relative to that of a label drawn row by row.
-_COST_OF_EVENT = 8.0
+_COST_OF_EVENT = 30.0
 # Probabilities this near to 1 are certain.
 _CERTAIN = 1e-15
 # Sums below this fraction of their expectation are rounding errors.
@@ -175,24 +175,27 @@ class ClassDrawing:
             event = np.minimum(rates.sum(axis=1), 1.0 - _CERTAIN)
             if not is_complete:
                 base = (q - rates) / (1.0 - event)[:, None]
-            imputation, cell = self._draw_event_cells(-np.log1p(-event), size, rng)
-            label = _pick_labels(rates, cell, rng)
-            replaced = self._likely[cell] if is_complete else _pick_labels(base, cell, rng)
-            values: list[FloatArray] = [np.zeros(0)] * len(self.functionals)
-            for sums, metrics in self._by_sums:
-                local = sums.for_drawing(base)
-                expectation = local.expect(base)
-                drawn = np.repeat(expectation[:, None], size, axis=1)
-                local.add_changes(drawn, imputation, cell, label, 1.0)
-                local.add_changes(drawn, imputation, cell, replaced, -1.0)
-                drawn[np.abs(drawn) <= _ROUNDING * (1.0 + np.abs(expectation))[:, None]] = 0.0
-                for i in metrics:
-                    values[i] = self.functionals[i].at(drawn)
-                    if normal_terms is not None:
-                        sd, skewness = (np.interp(draw, self.moments[i].draws, term) for term in normal_terms[i])
-                        x = rng.standard_normal(size)
-                        values[i] += sd * (x + skewness / 6.0 * (x**2 - 1.0))
-            yield draw, values
+            rate, step = -np.log1p(-event), max(1, int(_BATCH / max(1.0, expected)))
+            local = [(sums.for_drawing(q), metrics) for sums, metrics in self._by_sums]
+            expectations = [sums.expect(base) for sums, _ in local]
+            for start in range(0, size, step):
+                n_drawn = min(step, size - start)
+                imputation, cell = self._draw_event_cells(rate, n_drawn, rng)
+                label = _pick_labels(rates, cell, rng)
+                replaced = self._likely[cell] if is_complete else _pick_labels(base, cell, rng)
+                values: list[FloatArray] = [np.zeros(0)] * len(self.functionals)
+                for (sums, metrics), expectation in zip(local, expectations, strict=True):
+                    drawn = np.repeat(expectation[:, None], n_drawn, axis=1)
+                    sums.add_changes(drawn, imputation, cell, label, 1.0)
+                    sums.add_changes(drawn, imputation, cell, replaced, -1.0)
+                    drawn[np.abs(drawn) <= _ROUNDING * (1.0 + np.abs(expectation))[:, None]] = 0.0
+                    for i in metrics:
+                        values[i] = self.functionals[i].at(drawn)
+                        if normal_terms is not None:
+                            sd, skewness = (np.interp(draw, self.moments[i].draws, term) for term in normal_terms[i])
+                            x = rng.standard_normal(n_drawn)
+                            values[i] += sd * (x + skewness / 6.0 * (x**2 - 1.0))
+                yield draw, values
 
     def _draw_event_cells(self, rate: FloatArray, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw the imputation and cell of each row with an event; a row has at most one."""
