@@ -21,6 +21,7 @@ from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.missingness.score_table import reference_set
+from darkmetrics.multilabel import MultilabelEvaluation, evaluate_labels, has_several_labels
 from darkmetrics.question import Question
 
 
@@ -44,7 +45,7 @@ def evaluate(
     zero_division: ZeroDivision = "warn",
     confidence_level: float = 0.9,
     rng: RngLike = None,
-) -> Evaluation:
+) -> Evaluation | MultilabelEvaluation:
     """Estimate classifier metrics on a test set with missing labels.
 
     Returns, for each metric, the distribution of the value it would have if all labels were known. The spread is about
@@ -138,6 +139,8 @@ def evaluate(
     <Discrete: mean 0.875, 90% interval 0.75 to 1, exact>
     """
     given = dict(locals())
+    if has_several_labels(y_true):
+        return evaluate_labels(question_of, given)
     scores = find_score_columns(y_score)
     if scores is not None:
         if len(scores.columns) > 2:

@@ -170,7 +170,7 @@ def list_class_metrics() -> list[str]:
     """Return the names of the metrics of several classes.
 
     Any metric of the confusion matrix of two classes has averages, such as "precision_macro", "recall_weighted" and
-    "f1_micro". Any metric of two classes can be that of one class, such as "recall[cat]". "confusion[cat, dog]" is the
+    "f1_micro". Any metric of two classes can be that of one class, such as "recall[cat]". "confusion[cat,dog]" is the
     weight of rows with label cat that are predicted as dog.
 
     Examples
@@ -222,10 +222,10 @@ def _of_class(name: str, inside: str, classes: Sequence[Any]) -> ClassMetric:
         label, separator, predicted = inside.partition(",")
         if not separator:
             raise InputError(
-                f"metrics: 'confusion[{inside}]'. Name label and prediction, such as 'confusion[cat, dog]'."
+                f"metrics: 'confusion[{inside}]'. Name label and prediction, such as 'confusion[cat,dog]'."
             )
         i, j = (_class_index(text, classes) for text in (label, predicted))
-        name = f"confusion[{classes[i]}, {classes[j]}]"
+        name = f"confusion[{classes[i]},{classes[j]}]"
         counted = f"rows with label {classes[i]} that are predicted as {classes[j]}"
         event: dict[str, Any] = {"event": "cell", "label": i, "predicted": j, "range": (0.0, np.inf)}
         better: Any = "higher" if i == j else "lower"
