@@ -24,7 +24,7 @@ class ClassEvaluation(Evaluation):
     >>> print(dm.evaluate(["cat", "dog", None], scores, missingness=fixed, metrics="accuracy"))
     """
 
-    data: ClassSet  # type: ignore[assignment]  # several columns of scores
+    data: ClassSet
 
     _has_sensitivity: ClassVar[bool] = False
 
@@ -46,7 +46,7 @@ class ClassEvaluation(Evaluation):
         _refuse("oracle_bounds")
 
     @property
-    def binning_error(self) -> Mapping[str, float]:  # type: ignore[override]  # scores are exact
+    def binning_error(self) -> Mapping[str, float]:
         """How far score bins can have moved each metric: not at all, because scores are exact."""
         return dict.fromkeys(self.distributions, 0.0)
 
