@@ -225,7 +225,7 @@ class ClassDrawing:
             sums = moments.rows.at_draws(base)
             z = sums.project(g)
             z = z - (base * z).sum(axis=1, keepdims=True)
-            variance, third = (float(sums.rows @ (base * z**power).sum(axis=1)) for power in (2, 3))
+            variance, third = (float(np.einsum("i,ik,ik->", sums.rows, base * z, x)) for x in (z, z * z))
             if variance > 0.0:
                 sd[k], skewness[k] = np.sqrt(variance), np.clip(third / variance**1.5, -1.0, 1.0)
         return sd, skewness

@@ -152,7 +152,7 @@ class ClassExpansion:
             (qz * (sums.square(hessian) - 2.0 * sums.project(columns @ hessian))).sum(axis=-1) for hessian in (h, bent)
         ]
         per_row = (second, third, fourth, fourth - 3.0 * second**2, *mixed)
-        return tuple(np.asarray(values @ sums.rows) for values in per_row)
+        return tuple(np.asarray(np.einsum("bi,i->b", values, sums.rows)) for values in per_row)
 
     @cached_property
     def _interpolation(self) -> FloatArray:

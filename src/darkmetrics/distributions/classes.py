@@ -29,9 +29,9 @@ from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior
 
 # Probabilities of an event that are kept (draws x columns); cells with nearly equal probabilities share a column.
-_MAX_TABLE = 2**22
+_MAX_TABLE = 2**20
 # Probabilities that are kept for covariances and higher cumulants (draws x rows x classes), rows, and multiplications.
-_MAX_KEPT, _MAX_KEPT_ROWS, _MIN_KEPT_ROWS, _MAX_MULTIPLICATIONS = 2**22, 2**14, 2**11, 2**33
+_MAX_KEPT, _MAX_KEPT_ROWS, _MIN_KEPT_ROWS, _MAX_MULTIPLICATIONS = 2**21, 2**14, 2**11, 2**33
 # A metric that jumps where a class has no row is drawn if a class is absent with more than this probability.
 _MAX_ABSENT = 1e-4
 
@@ -227,9 +227,11 @@ class ClassProblem:
     def _absent(self, functional: ClassFunctional) -> FloatArray:
         """Return the probability that each class has no row (K x n_kept_draws)."""
         moments, sums = self.moments_of(functional), functional.sums
-        q = np.minimum(moments.q, 1.0 - 1e-15)
-        absent = np.exp(np.einsum("i,bik->kb", moments.rows.rows, np.log1p(-q)))
-        return np.where(sums.totals(sums.constant[:, None]) > 0.0, 0.0, absent)
+        unlabeled = np.flatnonzero(sums.totals(sums.constant) <= 0.0)
+        absent = np.zeros((self.n_classes, len(moments.q)))
+        q = np.minimum(moments.q[..., unlabeled], 1.0 - 1e-15)
+        absent[unlabeled] = np.exp(np.einsum("i,bik->kb", moments.rows.rows, np.log1p(-q)))
+        return absent
 
     def expanded_distribution(self, functional: ClassFunctional) -> MetricDistribution | None:
         """Return the distribution by expansion; None if the estimated error is too large."""
