@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from posterior_models import sample_by_random_walk
 
 import darkmetrics as dm
 from darkmetrics.data.class_set import ClassSet, group_class_rows
@@ -11,6 +10,7 @@ from darkmetrics.missingness.classes import ClassFitData, by_score, mixture_p_va
 from darkmetrics.posterior import class_curve
 from darkmetrics.posterior.class_curve import ClassCurve, CurvePosterior
 from darkmetrics.posterior.class_fit import ClassLikelihood, fit_classes
+from posterior_models import sample_by_random_walk
 
 
 def random_set(n=60, n_classes=4, seed=0, missing=0.4, **columns):

@@ -162,7 +162,7 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
 def read_reference(
     path: str | None, names: Mapping[str, str], pos_label: Any, scores: Mapping[str, str] | None = None
 ) -> tuple[Any, Any] | None:
-    """Return labels and scores of reference rows, which have the same columns; `scores` has those of several classes."""
+    """Return labels and scores of reference rows, with the same columns; `scores` has those of several classes."""
     if path is None:
         return None
     if scores is not None:
