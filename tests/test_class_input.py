@@ -111,10 +111,15 @@ def test_predictions_and_costs_decide_in_place_of_the_highest_score():
 
 
 def test_identical_rows_are_one_cell():
-    several = class_set_from(find_score_columns(np.repeat(P, 3, axis=0)), Y * 3, labels=NAMES, sample_weight=[1.0] * 18)
+    def class_set(p, y, **settings):
+        columns = find_score_columns(p)
+        assert columns is not None
+        return class_set_from(columns, y, **settings)
+
+    several = class_set(np.repeat(P, 3, axis=0), Y * 3, labels=NAMES, sample_weight=[1.0] * 18)
     assert several.n_rows == 18
     assert len(several.cells.decision) == 6
-    weighted = class_set_from(find_score_columns(np.repeat(P, 2, axis=0)), np.repeat(Y, 2), sample_weight=[1, 2] * 6)
+    weighted = class_set(np.repeat(P, 2, axis=0), [y for y in Y for _ in range(2)], sample_weight=[1, 2] * 6)
     assert len(weighted.cells.decision) == 12
     assert weighted.cells.weight is not None
     assert weighted.cells.weight.sum() == 18.0

@@ -47,22 +47,19 @@ def compute_eta(curve, line, decision, theta):
 def compute_log_likelihood(likelihood, theta):
     curve, rows, table = likelihood.curve, likelihood.rows, likelihood.table
     of_curve, psi = theta[: likelihood.n_curve].reshape(curve.shape), theta[likelihood.n_curve :]
-    total = 0.0
+    total, arrives = 0.0, np.zeros(0)
+    if table is not None:
+        arrives = 1.0 / (1.0 + np.exp(-(table.columns @ psi + table.offset)))
     for i in range(len(rows.line)):
         eta = compute_eta(curve, rows.line[i], rows.decision[i], of_curve)
         q = np.exp(eta) / np.exp(eta).sum()
         total += rows.labeled[i] @ np.log(q)
         if table is not None:
-            arrives = 1.0 / (1.0 + np.exp(-(table.columns @ psi + table.offset)))
             m = np.prod((1.0 - arrives) ** table.steps[:, rows.bins[i]], axis=1)
             total += rows.missing[i] * np.log(q @ m)
     if table is not None:
         total += table.arrived @ np.log(arrives) + table.waited @ np.log(1.0 - arrives)
     return likelihood.power * total
-
-
-def tables(data, curve):
-    return {"by score": None, "by label": build_by_label(data, curve), "both": build_by_score_and_label(data, curve)}
 
 
 CASES = ["by score", "by label", "both", "ages", "delays", "shared"]
@@ -75,11 +72,10 @@ def likelihood_of(case, monkeypatch):
     else:
         data = with_ages(timed=case == "delays") if case in ("ages", "delays") else random_set()
     fit_data = ClassFitData(data)
-    if case in ("ages", "delays"):
-        binned = build_by_age(data, fit_data.curve)
-    else:
-        binned = tables(data, fit_data.curve)["by label" if case == "shared" else case]
-    return fit_data.likelihood(*(binned or (None,)))
+    if case == "by score":
+        return fit_data.likelihood(None)
+    build = {"both": build_by_score_and_label, "ages": build_by_age, "delays": build_by_age}.get(case, build_by_label)
+    return fit_data.likelihood(*build(data, fit_data.curve))
 
 
 @pytest.mark.parametrize("case", CASES)

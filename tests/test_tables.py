@@ -390,7 +390,7 @@ def test_scores_of_arrays_have_no_bins():
         with pytest.raises(InputError, match=r"^score_bins: 64 is for tables that an engine counts"):
             EvaluationSet(score_bins=64, **given)
         with pytest.raises(InputError, match=r"Build the rows with it: evaluate\(dm.EvaluationSet\(..., score_bins=64"):
-            dm.evaluate(score_bins=64, **given)
+            dm.evaluate(**given, score_bins=64)
         assert EvaluationSet(score_bins="exact", **given).score_bins is None
 
 

@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn, cast
 
 from darkmetrics._text import counted
 from darkmetrics.data.class_set import ClassSet, describe_labels
+from darkmetrics.diagnosis.classes import ClassDiagnosis, diagnose_classes
+from darkmetrics.distributions import chance_of_target
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.footnotes import scope_in_words
+from darkmetrics.methods.classes import class_distributions
+from darkmetrics.metrics.targets import name_in
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.tables import finite
 
 
@@ -22,9 +28,16 @@ class ClassEvaluation(Evaluation):
     >>> scores = {"cat": [0.7, 0.2, 0.1], "dog": [0.2, 0.7, 0.3], "fish": [0.1, 0.1, 0.6]}
     >>> fixed = dm.missing.Fixed([[0.25, 0.25, 0.5]])
     >>> print(dm.evaluate(["cat", "dog", None], scores, missingness=fixed, metrics="accuracy"))
+    3 rows: 2 labeled (1 cat, 1 dog, 0 fish), 1 missing (33.3%)
+    Assumed: missing labels are independent, with the probabilities given.
+    <BLANKLINE>
+               estimate     90% interval   labeled only   worst to best   method   undefined
+    accuracy      0.833   0.667 to 1.000          1.000    0.67 to 1.00    exact           0
+    <BLANKLINE>
+    Intervals are for these 3 rows, not for the population they came from.
     """
 
-    data: ClassSet  # type: ignore[assignment]  # several columns of scores
+    data: ClassSet
 
     _has_sensitivity: ClassVar[bool] = False
 
@@ -32,6 +45,28 @@ class ClassEvaluation(Evaluation):
     def population(self) -> NoReturn:  # type: ignore[override]  # for two classes
         """Refuse: results for the population are for two classes so far."""
         _refuse("population")
+
+    @cached_property
+    def diagnosis(self) -> ClassDiagnosis:  # type: ignore[override]  # of several classes
+        """What the data show about why labels are missing: classes that are missing more often, and open confusions."""
+        return diagnose_classes(self.data, self._class_posterior)
+
+    @property
+    def _class_posterior(self) -> ClassPosterior:
+        posterior: Any = self.posterior
+        assert isinstance(posterior, ClassPosterior)
+        return posterior
+
+    def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
+        name, posterior = name_in(self.distributions, metric), self._class_posterior
+        functional = self.metrics[name].bind(cast("Any", self.data), self.fills[name])
+        probabilities = {}
+        for k, reason in enumerate(posterior.reasons):
+            part = posterior.of_reason(k)
+            if part is not None:
+                parts = class_distributions(self.method, [cast("Any", functional)], part, self.data.missing_counts, 0)
+                probabilities[reason] = chance_of_target(next(parts), target, self.metrics[name].better)
+        return probabilities
 
     def sensitivity(self, odds: float = 3.0) -> NoReturn:
         """Refuse: odds of a label and of its absence are for two classes."""
@@ -46,7 +81,7 @@ class ClassEvaluation(Evaluation):
         _refuse("oracle_bounds")
 
     @property
-    def binning_error(self) -> Mapping[str, float]:  # type: ignore[override]  # scores are exact
+    def binning_error(self) -> Mapping[str, float]:
         """How far score bins can have moved each metric: not at all, because scores are exact."""
         return dict.fromkeys(self.distributions, 0.0)
 
@@ -87,6 +122,12 @@ class ClassEvaluation(Evaluation):
         if any(not distribution.bounds_sharp for distribution in self.distributions.values()):
             notes.append("Bounds in brackets contain all values, but perhaps no labels attain them.")
         return notes
+
+
+def refuse_classes(what: str, *evaluations: object) -> None:
+    """Refuse evaluations of several classes in a function that is for two."""
+    if any(isinstance(evaluation, ClassEvaluation) for evaluation in evaluations):
+        _refuse(what)
 
 
 def _refuse(what: str) -> NoReturn:

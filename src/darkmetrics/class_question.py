@@ -100,14 +100,17 @@ def answer_classes(
     labeled_only = {
         metric.name: metric.value(data, fills[metric.name]) if data.n_labeled else np.nan for metric in asked
     }
+    # Records and posteriors of several classes have the attributes that an evaluation uses of those of two.
+    records: dict[str, Any] = {metric.name: metric for metric in asked}
+    known: Any = posterior
     return ClassEvaluation(
         data=data,
-        metrics={metric.name: metric for metric in asked},
+        metrics=records,
         distributions=distributions,
         labeled_only=labeled_only,
         fills=fills,
         assumption=posterior.assumption,
-        posterior=posterior,
+        posterior=known,
         stated=reason,
         confidence_level=question.confidence_level,
         method=question.method,

@@ -5,6 +5,7 @@ from typing import Any
 from darkmetrics.calls import suggest_call
 from darkmetrics.changes.result import EvaluationChange
 from darkmetrics.changes.several_sets import SeveralSets
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -72,6 +73,7 @@ def compare_evaluations(
     """
     for argument, given in (("after", after), ("before", before)):
         _check_evaluation(argument, given)
+    refuse_classes("compare_evaluations", after, before)
     if after.data is before.data:
         raise InputError(
             "before: the same rows as after. A change is one between different rows; two models on the same rows share "

@@ -51,7 +51,9 @@ class Rows:
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of the library that name the columns and tell how to read labels."""
-        columns = {argument: self.names[option] for argument, option in ROWS.items() if option in self.names}
+        columns: dict[str, Any] = {
+            argument: self.names[option] for argument, option in ROWS.items() if option in self.names
+        }
         if self.scores is not None:
             columns["y_score"] = self.scores
         return {**columns, "data": self.data, "pos_label": self.pos_label, "missing_label": self.missing_label}
@@ -88,8 +90,9 @@ def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = Non
             is_scanned = (len(files) > 1 or _is_large(files[0])) and _can_be_scanned(files)
             rows = (_scanned if is_scanned else read_rows)(files, names, options, [*scores.values(), *others])
             return replace(rows, scores=scores)
-        if isinstance(options.score, list):
-            options = replace(options, score=options.score[0])
+        given: Any = options.score
+        if isinstance(given, list):
+            options = replace(options, score=given[0] if given else None)
         names = names_of(files[0], options)
         groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
         is_large = len(files) > 1 or _is_large(files[0])
@@ -159,7 +162,7 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
 def read_reference(
     path: str | None, names: Mapping[str, str], pos_label: Any, scores: Mapping[str, str] | None = None
 ) -> tuple[Any, Any] | None:
-    """Return labels and scores of reference rows, which have the same columns; `scores` has those of several classes."""
+    """Return labels and scores of reference rows, with the same columns; `scores` has those of several classes."""
     if path is None:
         return None
     if scores is not None:
@@ -179,7 +182,8 @@ def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_lab
 
 def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None:
     """Return the column of scores of each class; None if there is a single column."""
-    prefix, passed = getattr(options, "scores_prefix", None), options.score
+    prefix = getattr(options, "scores_prefix", None)
+    passed: Any = options.score
     if prefix is not None:
         if passed:
             raise WordedError("--scores-prefix: cannot be combined with --score. Leave one of the two out.")
@@ -190,7 +194,7 @@ def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None
                 f"{file.columns_in_words()}."
             )
         return columns
-    if not isinstance(passed, list) or not passed or (passed == [passed[0]] and not _is_pair(file, passed[0])):
+    if not isinstance(passed, list) or not passed or (len(passed) == 1 and not _is_pair(file, passed[0])):
         return None
     pairs = [text.partition("=")[::2] if _is_pair(file, text) else (text, text) for text in passed]
     if len({name for name, _ in pairs}) < len(pairs) or len(pairs) < 2:

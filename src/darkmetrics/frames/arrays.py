@@ -358,6 +358,8 @@ def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
         hint = f" Flatten it: {name}[:, 0]."
     elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
         hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
+    elif array.ndim == 2 and what == "number":
+        hint = " Scores of several classes are for dm.evaluate."
     found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
     raise InputError.about(name, f"expected one {what} per row, got {found}.{hint}")
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.age_grid import bin_start
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.posterior.class_curve import ClassCurve
 from darkmetrics.posterior.class_fit import MissingTable
@@ -88,13 +88,18 @@ def _build_rates(
 
 def _class_columns(
     common: FloatArray, sd: FloatArray, by_class: FloatArray, n_groups: int, slope: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Return columns for groups x bins, with the standard deviations of their priors and whether these are Cauchy."""
     n_bins = len(common)
-    group = np.repeat(np.eye(n_groups), n_bins, axis=0)
-    blocks = [np.ones((n_groups * n_bins, 1)), np.tile(common, (n_groups, 1)), group]
+    group: FloatArray = np.repeat(np.eye(n_groups), n_bins, axis=0)
+    blocks: list[FloatArray] = [np.ones((n_groups * n_bins, 1)), np.tile(common, (n_groups, 1)), group]
     blocks += [group * np.tile(column, n_groups)[:, None] for column in by_class.T]
-    sds = [[_LEVEL], sd, np.full(n_groups, _DIFFERENCE), np.full(n_groups * by_class.shape[1], slope)]
+    sds: list[FloatArray] = [
+        np.array([_LEVEL]),
+        sd,
+        np.full(n_groups, _DIFFERENCE),
+        np.full(n_groups * by_class.shape[1], slope),
+    ]
     cauchy = [np.zeros(1 + sd.size), np.ones(n_groups), np.zeros(n_groups * by_class.shape[1])]
     return np.concatenate(blocks, axis=1), np.concatenate(sds), np.concatenate(cauchy) > 0.0
 

@@ -255,9 +255,8 @@ def _share_by_label(fit_data: ClassFitData, fit: ClassFit) -> float:
     joint = fit_data.likelihood(table, bins)
     step = max(1, len(joint.rows.line) // _MAX_CELLS)
     sample = joint.rows.select(slice(None, None, step))
-    table = replace(
-        table, arrived=np.bincount(fit_data.curve.group, sample.labeled.sum(axis=0), fit_data.curve.shape[0])
-    )
+    counts = np.bincount(fit_data.curve.group, sample.labeled.sum(axis=0), fit_data.curve.shape[0])
+    table = replace(table, arrived=counts.astype(np.float64))
     joint = ClassLikelihood(joint.curve, sample, table)
     labels = ClassLikelihood(joint.curve, replace(sample, missing=np.zeros(len(sample.missing))), None)
     n_curve = joint.n_curve
@@ -309,7 +308,7 @@ def mixture_p_value(data: ClassSet) -> float:
     dof = len(missing) - labeled.shape[1]
     if dof < 1 or not missing.sum() > 0.0:
         return np.nan
-    variance = missing + 1.0
+    variance, expected = missing + 1.0, missing
     for _ in range(_STEPS):
         ratio, _ = nnls(labeled / np.sqrt(variance)[:, None], missing / np.sqrt(variance))
         expected = labeled @ ratio

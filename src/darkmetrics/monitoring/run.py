@@ -19,6 +19,7 @@ from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
 from darkmetrics.data.building import column_names
+from darkmetrics.data.class_building import find_score_columns
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from
 from darkmetrics.evaluating import evaluate, question_of
@@ -153,6 +154,10 @@ def evaluate_by(
     <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
     given = dict(locals())
+    if find_score_columns(y_score) is not None:
+        raise InputError(
+            "evaluate_by: one column of scores. Evaluate the rows of each group alone for several classes."
+        )
     names = _names(by, time, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)

@@ -4,8 +4,8 @@ The log weight of class k of row i is
 
     eta_ik = l_ik + x_ik . theta_k,   x_ik = (1, l_ik - center_k, hinges of l_ik, d_ik, d_ik r_i, further columns)
 
-with l_ik the log of the normalized score (bent below -10), d_ik = 1 if k is predicted, and r_i the rank of the predicted
-score from -1 to 1. With theta = 0 the scores are right. Beyond 30 classes the rare ones share their parameters.
+with l_ik the log of the normalized score (bent below -10), d_ik = 1 if k is predicted, and r_i the rank of the
+predicted score from -1 to 1. With theta = 0 the scores are right. Beyond 30 classes the rare ones share their parameters.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,6 +35,8 @@ _MIN_WEIGHT, _MIN_SPREAD = 1e-6, 0.1
 _BATCH = 1 << 17
 # Draws that are computed together when one is asked for: the next ones usually follow.
 _DRAWS_AT_ONCE = 8
+# A mechanism of less weight is refuted.
+_MIN_REASON = 0.01
 # exp of larger numbers overflows.
 _MAX_EXPONENT = 500.0
 # Prior standard deviations of bias, slope, hinges, step and further columns: common to all classes, and of one class.
@@ -222,6 +224,16 @@ class CurvePosterior(ClassPosterior):
     def _line(self) -> FloatArray:
         """Log scores of the missing cells."""
         return self.curve.log_score(self.data.cells.score[self.data.missing_cells])
+
+    def of_reason(self, reason: int) -> "CurvePosterior | None":
+        draws = np.flatnonzero((self.reason == reason) & (self.weight > 0.0))
+        total = float(self.weight[draws].sum())
+        if not total > _MIN_REASON:
+            return None
+        log_missing = None if self.log_missing is None else self.log_missing[draws]
+        return CurvePosterior(
+            self.curve, self.data, self.theta[draws], self.weight[draws] / total, log_missing, self.bins, self.more
+        )
 
     def of_draw(self, draw: int) -> FloatArray:
         first, block = self._block

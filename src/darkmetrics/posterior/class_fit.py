@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from darkmetrics._kernels.arrays import FloatArray, IntArray
+from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve, log_sum_exp
 from darkmetrics.posterior.fit import FittedModel, draw_around_mode
@@ -94,7 +94,7 @@ class MissingTable:
     steps: FloatArray
     mean: FloatArray
     sd: FloatArray
-    cauchy: FloatArray
+    cauchy: BoolArray
 
     def log_odds(self, psi: FloatArray) -> FloatArray:
         """Return the log odds of the decisions for columns of parameters (n_decisions, n_draws)."""
@@ -155,14 +155,11 @@ class ClassLikelihood(Likelihood):
 
     def expand(self, theta: FloatArray) -> Expansion:
         n_groups, width = self.curve.shape
-        n_curve, n_classes, table = self.n_curve, self.rows.line.shape[1], self.table
-        curve, psi = theta[:n_curve].reshape(n_groups, 1, width), theta[n_curve:, None]
-        value, gradient, precision = 0.0, np.zeros(theta.size), np.zeros((theta.size, theta.size))
+        n_curve, n_classes = self.n_curve, self.rows.line.shape[1]
+        curve, value = theta[:n_curve].reshape(n_groups, 1, width), 0.0
+        gradient, precision = np.zeros(theta.size), np.zeros((theta.size, theta.size))
         blocks, slopes = np.zeros((n_classes, width, width)), np.zeros((n_classes, width))
-        if table is not None:
-            log_missing, hazard = table.log_missing(psi)[:, :, 0], expit(table.log_odds(psi))[:, 0]
-            changes = -(table.steps * hazard) @ table.columns  # K x bins x parameters
-            members, sums = np.zeros(log_missing.shape), np.zeros((*log_missing.shape, width))
+        missing = None if self.table is None else _MissingTerms(self.table, self.curve, theta[n_curve:])
         for rows, columns in self._batches():
             eta = evaluate_curve(self.curve, rows.line, columns, curve)[:, 0]
             total = rows.labeled.sum(axis=1) + rows.missing
@@ -171,58 +168,26 @@ class ClassLikelihood(Likelihood):
             value += float(np.einsum("ik,ki->", rows.labeled, eta) - total @ log_sum)
             coefficient = total * q
             residual = rows.labeled.T - coefficient
-            z = self._join(q * np.sqrt(total), columns)
+            z = _join(self.curve, q * np.sqrt(total), columns)
             precision[:n_curve, :n_curve] -= z @ z.T
-            if table is not None:
-                eta += log_missing[:, rows.bins]
-                log_sum = log_sum_exp(eta)
-                w = np.exp(eta - log_sum)
-                value += float(rows.missing @ log_sum)
-                expected = rows.missing * w
+            if missing is not None:
+                expected = missing.add_rows(rows, eta, columns, precision)
                 residual += expected
                 coefficient -= expected
-                w *= np.sqrt(rows.missing)
-                z = np.concatenate([self._join(w, columns), self._average_changes(w, changes, rows.bins)])
-                precision += z @ z.T
-                in_bin = (rows.bins[:, None] == np.arange(log_missing.shape[1])).astype(np.float64)
-                members += expected @ in_bin
-                sums += np.swapaxes((expected[:, None] * columns) @ in_bin, 1, 2)
             blocks += (coefficient[:, None] * columns) @ np.swapaxes(columns, 1, 2)
             slopes += (columns @ residual[:, :, None])[:, :, 0]
         for k, g in enumerate(self.curve.group):
             own = slice(g * width, (g + 1) * width)
             precision[own, own] += blocks[k]
             gradient[own] += slopes[k]
-            if table is not None:
-                cross = sums[k].T @ changes[k]
-                precision[own, n_curve:] -= cross
-                precision[n_curve:, own] -= cross.T
-        if table is not None:
-            flat, mass, decided = changes.reshape(-1, changes.shape[2]), members.ravel(), table.arrived + table.waited
-            curvature = (decided + np.tensordot(members, table.steps, 2)) * hazard * (1.0 - hazard)
-            gradient[n_curve:] = mass @ flat + table.columns.T @ (table.arrived - decided * hazard)
-            precision[n_curve:, n_curve:] += (table.columns.T * curvature) @ table.columns - (flat.T * mass) @ flat
-            value += float(table.log_likelihood(psi)[0])
+        if missing is not None:
+            value += missing.finish(gradient, precision)
         prior = self.prior.expand(theta[:, None])
         return Expansion(
             self.power * value + float(prior.value[0]),
             self.power * gradient + prior.gradient[0],
             self.power * precision + prior.precision[0],
         )
-
-    def _join(self, weight: FloatArray, columns: FloatArray) -> FloatArray:
-        """Return the weighted columns of each row, summed over the classes of each group (parameters x n)."""
-        product = weight[:, None] * columns
-        if len(self.curve.members) < len(product):
-            product = np.stack([product[members].sum(axis=0) for members in self.curve.members])
-        return product.reshape(-1, product.shape[2])
-
-    @staticmethod
-    def _average_changes(weight: FloatArray, changes: FloatArray, bins: IntArray) -> FloatArray:
-        """Return the weighted sum over classes of the derivatives of log P(no label) of each row (parameters x n)."""
-        if changes.shape[1] == 1:
-            return changes[:, 0].T @ weight
-        return np.einsum("ki,kip->pi", weight, changes[:, bins])
 
     def laplace(self, start: FloatArray) -> ConditionalGaussian:
         """Return the Gaussian at the mode, which is searched from `start`."""
@@ -236,6 +201,64 @@ class ClassLikelihood(Likelihood):
         if table is not None:
             table = replace(table, arrived=table.arrived / step, waited=table.waited / step)
         return ClassLikelihood(self.curve, rows, table, self.power * step)
+
+
+class _MissingTerms:
+    """What rows without a label and decisions of a table add to the log likelihood at one point."""
+
+    def __init__(self, table: MissingTable, curve: ClassCurve, psi: FloatArray) -> None:
+        self.table, self.curve, self.psi = table, curve, psi[:, None]
+        self.log_missing = table.log_missing(self.psi)[:, :, 0]
+        self.hazard: FloatArray = expit(table.log_odds(self.psi))[:, 0]
+        # Derivatives of the log probabilities of a missing label, K x bins x parameters.
+        self.changes: FloatArray = -(table.steps * self.hazard) @ table.columns
+        # Expected numbers of missing rows of each class and bin, and sums of their columns.
+        self.members = np.zeros(self.log_missing.shape)
+        self.sums = np.zeros((*self.log_missing.shape, curve.shape[1]))
+        self.value = 0.0
+
+    def add_rows(self, rows: ClassRows, eta: FloatArray, columns: FloatArray, precision: FloatArray) -> FloatArray:
+        """Add a batch of rows; return how many of the missing ones are expected in each class (K x n)."""
+        eta = eta + self.log_missing[:, rows.bins]
+        log_sum = log_sum_exp(eta)
+        w = np.exp(eta - log_sum)
+        self.value += float(rows.missing @ log_sum)
+        expected = np.asarray(rows.missing * w)
+        w *= np.sqrt(rows.missing)
+        if self.changes.shape[1] == 1:
+            change = self.changes[:, 0].T @ w
+        else:
+            change = np.einsum("ki,kip->pi", w, self.changes[:, rows.bins])
+        z = np.concatenate([_join(self.curve, w, columns), change])
+        precision += z @ z.T
+        in_bin = (rows.bins[:, None] == np.arange(self.log_missing.shape[1])).astype(np.float64)
+        self.members += expected @ in_bin
+        self.sums += np.swapaxes((expected[:, None] * columns) @ in_bin, 1, 2)
+        return expected
+
+    def finish(self, gradient: FloatArray, precision: FloatArray) -> float:
+        """Add the derivatives by the parameters of the table; return the log likelihood."""
+        table, width = self.table, self.curve.shape[1]
+        n_curve = gradient.size - self.psi.size
+        for k, g in enumerate(self.curve.group):
+            own, cross = slice(g * width, (g + 1) * width), self.sums[k].T @ self.changes[k]
+            precision[own, n_curve:] -= cross
+            precision[n_curve:, own] -= cross.T
+        flat, mass = self.changes.reshape(-1, self.psi.size), self.members.ravel()
+        decided = table.arrived + table.waited
+        curvature = decided + np.tensordot(self.members, table.steps, 2)
+        curvature *= self.hazard * (1.0 - self.hazard)
+        gradient[n_curve:] = mass @ flat + table.columns.T @ (table.arrived - decided * self.hazard)
+        precision[n_curve:, n_curve:] += (table.columns.T * curvature) @ table.columns - (flat.T * mass) @ flat
+        return self.value + float(table.log_likelihood(self.psi)[0])
+
+
+def _join(curve: ClassCurve, weight: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the weighted columns of each row, summed over the classes of each group (parameters x n)."""
+    product: FloatArray = weight[:, None] * columns
+    if len(curve.members) < len(product):
+        product = np.stack([product[members].sum(axis=0) for members in curve.members])
+    return product.reshape(-1, product.shape[2])
 
 
 class ClassFit(NamedTuple):

@@ -72,6 +72,10 @@ class ClassPosterior(ABC):
             for table in tables
         ]
 
+    def of_reason(self, reason: int) -> "ClassPosterior | None":
+        """Return the draws of one of the `reasons`; None if it has no weight."""
+        return None
+
     @property
     def given(self) -> bool:
         """Whether the probabilities are taken as known."""

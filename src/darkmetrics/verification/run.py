@@ -12,6 +12,7 @@ from darkmetrics._kernels.hypothesis_tests import Capital, allows_labels, least_
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Interval, check_level
@@ -101,6 +102,7 @@ def verify(
     252 positives; predicted 167 to 196
     """
     alpha = check_level(alpha, "alpha")
+    refuse_classes("verify", before)
     if isinstance(before, EvaluationSet):
         before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):
