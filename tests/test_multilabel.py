@@ -89,7 +89,7 @@ def test_states_that_labels_of_a_row_are_independent():
     result = dm.evaluate(y_true, y_score, missingness="random", metrics=["f1", "hamming"])
     assert "labels of one row are independent given the scores" in str(result)
     assert list(result) == ["f1_macro", "hamming"]
-    assert len(result.per_class()) == 3
+    assert len(result.per_class().to_records()) == 3
     assert result.to_dict()["labels"].keys() == {"0", "1", "2"}
 
 

@@ -67,7 +67,8 @@ def main(repeats: int) -> None:
                 covered[name].append(interval.low <= truth[name].mean() <= interval.high)
             assert abs(truth["f1_macro"].mean() - f1_score(y[rows], score[rows] >= 0.5, average="macro")) < 1e-9
         text = ", ".join(f"{name} {np.mean(values):.0%}" for name, values in covered.items())
-        print(f"{missingness}: ROC-AUC of a task {np.mean(by_task):.1%} of {len(by_task)}, width {np.mean(width):.4f}; {text}")
+        tasks = f"ROC-AUC of a task {np.mean(by_task):.1%} of {len(by_task)}, width {np.mean(width):.4f}"
+        print(f"{missingness}: {tasks}; {text}")
 
 
 if __name__ == "__main__":

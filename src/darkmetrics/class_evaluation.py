@@ -1,11 +1,13 @@
 """ClassEvaluation: the distributions of the metrics of several classes on one evaluation set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn, cast
 
 from darkmetrics._text import counted
+from darkmetrics.class_results import ConfusionMatrix, PerClass, class_confusion
+from darkmetrics.class_results import per_class as compute_per_class
 from darkmetrics.data.class_set import ClassSet, describe_labels
 from darkmetrics.diagnosis.classes import ClassDiagnosis, diagnose_classes
 from darkmetrics.distributions import chance_of_target
@@ -67,6 +69,34 @@ class ClassEvaluation(Evaluation):
                 parts = class_distributions(self.method, [cast("Any", functional)], part, self.data.missing_counts, 0)
                 probabilities[reason] = chance_of_target(next(parts), target, self.metrics[name].better)
         return probabilities
+
+    def per_class(self, metrics: str | Sequence[str] = ("precision", "recall", "f1")) -> PerClass:
+        """Return metrics of two classes for each class against the rest.
+
+        Parameters
+        ----------
+        metrics : str or sequence of str
+            Any metrics of two classes, such as "recall" or "roc_auc".
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> scores = {"cat": [0.7, 0.2, 0.1], "dog": [0.2, 0.7, 0.3], "fish": [0.1, 0.1, 0.6]}
+        >>> fixed = dm.missing.Fixed([[0.25, 0.25, 0.5]])
+        >>> result = dm.evaluate(["cat", "dog", None], scores, missingness=fixed, metrics="accuracy")
+        >>> print(result.per_class("recall"))
+               labels   recall     90% interval
+        cat        1*    0.875   0.500 to 1.000
+        dog        1*    0.875   0.500 to 1.000
+        fish       0*    0.500   0.000 to 1.000
+        <BLANKLINE>
+        * fewer than 20 labels
+        """
+        return compute_per_class(self, self.data, self._class_posterior, metrics)
+
+    def confusion_matrix(self) -> ConfusionMatrix:
+        """Return the confusion matrix with the distribution of each entry."""
+        return class_confusion(self, self.data, self._class_posterior)
 
     def sensitivity(self, odds: float = 3.0) -> NoReturn:
         """Refuse: odds of a label and of its absence are for two classes."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics.class_results import PerClass
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Discrete, Interval, MetricDistribution, Tabulated, Undefined
@@ -21,11 +22,11 @@ from darkmetrics.distributions.problem import Problem
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, RecordedWarning, record_warnings
 from darkmetrics.metrics import DEFAULT_METRICS
-from darkmetrics.metrics.confusion import FP, TP, ConfusionMetric
+from darkmetrics.metrics.confusion import ALL, FN, FP, TP, ConfusionMetric
 from darkmetrics.metrics.metric import UNIT, Metric, metric_from_text
 from darkmetrics.posterior import Posterior, columns_of
 from darkmetrics.question import Question
-from darkmetrics.result import Result, load
+from darkmetrics.result import Result
 from darkmetrics.tables import decimals_for, finite, interval_text, level_text, number_text
 
 DEFAULT_MULTILABEL_METRICS = ("f1_macro", "f1_micro", "roc_auc_macro", "hamming", "subset_accuracy")
@@ -36,9 +37,7 @@ _N_VALUES, _N_PAIRED = 2**15, 128
 # With at most this many rows without all labels, Jaccard values are drawn, not expanded.
 _FEW_ROWS, _N_DRAWN = 512, 2**14
 _ACCURACY = ConfusionMetric(name="accuracy", formula=TP / (TP + FP), range=UNIT, direction=(1, 0))
-_HAMMING = ConfusionMetric(
-    name="hamming", formula=metric_from_text("expected_cost").formula, range=UNIT, better="lower"
-)  # type: ignore[attr-defined]
+_HAMMING = ConfusionMetric(name="hamming", formula=(FP + FN) / ALL, range=UNIT, better="lower", direction=(-1, 1))
 
 
 def has_several_labels(y_true: Any) -> bool:
@@ -79,9 +78,9 @@ class MultilabelEvaluation(Result, Mapping[str, MetricDistribution]):
     >>> import darkmetrics as dm
     >>> y_true = np.array([[1, 0], [np.nan, 1], [0, np.nan], [1, 1]])
     >>> y_score = np.array([[0.9, 0.2], [0.6, 0.8], [0.1, 0.4], [0.7, 0.6]])
-    >>> result = dm.evaluate(y_true, y_score, missingness="by_score", metrics=["hamming", "recall_macro"])
+    >>> result = dm.evaluate(y_true, y_score, missingness=dm.missing.Fixed(0.5), metrics=["hamming", "f1"])
     >>> list(result), list(result.labels)
-    (['hamming', 'recall_macro'], ['0', '1'])
+    (['hamming', 'f1_macro'], ['0', '1'])
     """
 
     labels: Mapping[str, Evaluation]
@@ -99,9 +98,14 @@ class MultilabelEvaluation(Result, Mapping[str, MetricDistribution]):
     def __len__(self) -> int:
         return len(self.distributions)
 
-    def per_class(self) -> list[dict[str, Any]]:
-        """Return one record per label and metric."""
-        return [{"label": name, **record} for name, result in self.labels.items() for record in result.to_records()]
+    def per_class(self) -> PerClass:
+        """Return the metrics of each label."""
+        return PerClass(
+            {name: result.data.n_labeled for name, result in self.labels.items()},
+            {name: result.distributions for name, result in self.labels.items()},
+            {name: result.labeled_only for name, result in self.labels.items()},
+            self.confidence_level,
+        )
 
     def _words(self) -> list[str]:
         counts = [evaluation.data.counts() for evaluation in self.labels.values()]
@@ -153,7 +157,7 @@ class MultilabelEvaluation(Result, Mapping[str, MetricDistribution]):
 
     def plot(self, metric: str | None = None, **settings: Any) -> Any:
         """Draw a forest plot of the labels, of one metric."""
-        return load("plotting.classes:plot_per_class")(self, metric, **settings)
+        return self.per_class().plot(metric, **settings)
 
     def __repr__(self) -> str:
         return f"<MultilabelEvaluation of {len(self.labels)} labels: {', '.join(self)}>"

@@ -257,10 +257,10 @@ class Event(NamedTuple):
     ----------
     functional : Functional
         The metric of two classes, whose positive rows are those with the event.
-    members : array of int (n_missing_cells,) or of bool (n_missing_cells, K)
-        The label, or the labels, that make the event of each missing cell of the set of several classes.
+    members : array of int (n_cells,) or of bool (n_cells, K)
+        The label, or the labels, that make the event of each missing cell of `functional`.
     cell : array of int, optional
-        Missing cell of the set behind each missing cell of `functional`; None: they are in the same order.
+        Missing cell of the set of several classes behind each of these cells; None: they are in the same order.
     key : str
         Metrics of one set with the same key have the same events in the same order.
     """
@@ -271,7 +271,7 @@ class Event(NamedTuple):
     key: str
 
     def probability(self, q: FloatArray) -> FloatArray:
-        """Return the probability of the event for each missing cell of the set."""
+        """Return the probability of the event for each missing cell, given those of the labels in the set."""
         if self.members.ndim == 1:
-            return np.asarray(np.take_along_axis(q, self.members[:, None], axis=1)[:, 0])
-        return np.asarray(np.einsum("ik,ik->i", q, self.members))
+            return np.asarray(q[np.arange(len(q)) if self.cell is None else self.cell, self.members])
+        return np.asarray(np.einsum("ik,ik->i", q if self.cell is None else q[self.cell], self.members))

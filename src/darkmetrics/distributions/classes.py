@@ -155,19 +155,17 @@ class ClassProblem:
         return np.concatenate([certain, sampled]), factor
 
     def _columns_of_event(self, event: Event) -> IntArray:
-        """Return the column of each missing cell: cells of one prediction with nearly equal probabilities share one."""
-        n, n_columns = self.missing.size, max(64, _MAX_TABLE // len(self.posterior))
+        """Return the column of each missing cell: cells of one kind with nearly equal probabilities share one."""
+        functional = event.functional
+        n, n_columns = functional.missing.size, max(64, _MAX_TABLE // len(self.posterior))
         if n <= n_columns:
             return np.arange(n)
-        functional = event.functional
-        group = np.zeros(n, dtype=np.int64)
-        cell = np.arange(n) if event.cell is None else event.cell
-        if functional.kinds is not None and functional.has_few_kinds:
-            group[cell] = functional.kinds[1]
-        order = np.lexsort([event.probability(self._typical), group])
+        has_kinds = functional.kinds is not None and functional.has_few_kinds
+        kind = functional.kinds[1] if has_kinds and functional.kinds is not None else np.zeros(n, dtype=np.int64)
+        order = np.lexsort([event.probability(self._typical), kind])
         rank = np.empty(n, dtype=np.int64)
         rank[order] = np.arange(n)
-        return np.asarray(np.unique(rank * n_columns // n + group * n_columns, return_inverse=True)[1])
+        return np.asarray(np.unique(rank * n_columns // n + kind * n_columns, return_inverse=True)[1])
 
     @cached_property
     def _sweep(self) -> tuple[dict[int, SumMoments], dict[str, Posterior]]:
@@ -176,7 +174,8 @@ class ClassProblem:
         sums = {id(functional.sums): functional.sums for functional in self.functionals}
         expected = {key: np.empty((value.constant.size, n_draws)) for key, value in sums.items()}
         columns = {event.key: self._columns_of_event(event) for event in self.events}
-        totals = {key: np.bincount(column, self.missing) for key, column in columns.items()}
+        rows = {event.key: event.functional.missing for event in self.events}
+        totals = {key: np.bincount(column, rows[key]) for key, column in columns.items()}
         tables = {key: np.empty((n_draws, total.size)) for key, total in totals.items()}
         draws, cells, factor = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)
         if sums:
@@ -195,7 +194,7 @@ class ClassProblem:
                 expected[key][:, draw] = value.expect(q)
             for event in self.events:
                 probability = event.probability(q)
-                mass = np.bincount(columns[event.key], self.missing * probability, totals[event.key].size)
+                mass = np.bincount(columns[event.key], rows[event.key] * probability, totals[event.key].size)
                 tables[event.key][draw] = np.clip(mass / totals[event.key], 0.0, 1.0)
             for at in np.flatnonzero(draws == draw):
                 kept[at] = q[cells]
@@ -205,8 +204,7 @@ class ClassProblem:
         about = {"shift": posterior.shift, "reason": posterior.reason, "reasons": posterior.reasons}
         posteriors = {}
         for event in self.events:
-            bucket = columns[event.key] if event.cell is None else columns[event.key][event.cell]
-            posteriors[event.key] = Posterior(self.weight, tables[event.key], bucket, **about)
+            posteriors[event.key] = Posterior(self.weight, tables[event.key], columns[event.key], **about)
         return moments, posteriors
 
     def moments_of(self, functional: ClassFunctional) -> SumMoments:
@@ -220,7 +218,7 @@ class ClassProblem:
     def event_distribution(self, event: Event, binary: Binary) -> MetricDistribution:
         """Return the distribution of a metric of one event per row, as for two classes."""
         problem, functional = self._problems[event.key], event.functional
-        if problem.posterior.probability.shape[1] < self.missing.size:
+        if problem.posterior.probability.shape[1] < functional.missing.size:
             functional = replace(functional, is_rounded=True)
         return binary(functional, problem)
 

@@ -23,7 +23,7 @@ from darkmetrics.metrics.classes import (
     MccMetric,
     PairAucMetric,
 )
-from darkmetrics.metrics.confusion import FP, TP, ConfusionMetric, Linear, Ratio
+from darkmetrics.metrics.confusion import FN, FP, TP, ConfusionMetric, Linear, Ratio
 from darkmetrics.metrics.metric import UNIT, Metric, metric_from_text
 
 DEFAULT_CLASS_METRICS = ("accuracy", "balanced_accuracy", "f1_macro", "mcc", "roc_auc_ovr")
@@ -125,7 +125,7 @@ _NAMED: dict[str, ClassMetric] = {
         _event("accuracy", _ACCURACY, meaning="fraction of rows that are predicted correctly"),
         AverageMetric(
             name="balanced_accuracy",
-            binary=metric_from_text("recall"),  # type: ignore[arg-type]  # is a metric of the confusion matrix
+            binary=ConfusionMetric(name="recall", formula=TP / (TP + FN), range=UNIT, direction=(1, -1)),
             only_present=True,
             meaning="mean recall of the classes that have a row",
         ),
@@ -255,9 +255,10 @@ def class_metric_from_text(text: str, classes: Sequence[Any]) -> ClassMetric:
     call = re.fullmatch(r"top_k_accuracy(?:_score)?\((.*)\)", plain)
     if call:
         try:
-            return top_k_accuracy(ast.literal_eval(call[1].strip("_").removeprefix("k=")))
+            k = ast.literal_eval(call[1].strip("_").removeprefix("k="))
         except (SyntaxError, ValueError):
             raise InputError(f"metrics: cannot read {text!r}. Write it like 'top_k_accuracy(3)'.") from None
+        return top_k_accuracy(k)
     for spelling in (plain, *(plain.removesuffix(ending) for ending in ("_score", "_score_loss", "_loss"))):
         name = _ALIASES.get(spelling, spelling)
         if name in _NAMED:

@@ -76,7 +76,7 @@ class EventMetric(ClassMetric):
         The metric of two classes.
     event : str
         "class": the label is `label`. "correct": the label is the predicted class. "top": it is among the `k` classes
-        with the highest scores. "cell": it is `label`, and rows predicted as `predicted` are the positive predictions.
+        with the highest scores. "cell": it is `label`, among the rows that are predicted as `predicted`.
     """
 
     binary: Metric
@@ -86,30 +86,30 @@ class EventMetric(ClassMetric):
     k: int = 1
 
     def _binary_set(self, data: ClassSet) -> tuple[EvaluationSet, Any, Any]:
-        """Return the set of two classes, the labels of each cell that make the event, and the order of the cells."""
+        """Return the set of two classes, and for each of its cells the labels of the event and the cell of `data`."""
         cells = data.cells
         if self.event == "class":
             binary, order = data.against_rest(self.label)
-            return binary, np.full(cells.missing.size, self.label), order
-        decision, members = np.ones(cells.missing.size, dtype=np.bool_), np.full(cells.missing.size, self.label)
+            return binary, np.full(order.size, self.label), order
+        order = np.arange(cells.missing.size)
         if self.event == "cell":
-            decision = cells.decision == self.predicted
-        elif self.event == "correct":
-            members = cells.decision
+            order = np.flatnonzero(cells.decision == self.predicted)
+            data = data.with_cells(cells.take(order))
+            members: Any = np.full(order.size, self.label)
         else:
-            members = top_classes(cells.score, self.k)
+            members = cells.decision if self.event == "correct" else top_classes(cells.score, self.k)
         table = members if members.ndim == 2 else members[:, None] == np.arange(data.n_classes)
-        return data.event_set(table, decision), members, None
+        return data.event_set(table, np.ones(order.size, dtype=np.bool_)), members, order
 
     def bind(self, data: ClassSet, fill: float) -> Event:
         binary, members, order = self._binary_set(data)
-        cell = None
-        if order is not None:
-            position = np.zeros(data.cells.missing.size, dtype=np.int64)
-            position[data.missing_cells] = np.arange(data.missing_cells.size)
-            cell = position[order[binary.missing_cells]]
-        key = f"{self.event} {self.label} {self.predicted if self.event == 'cell' else ''} {self.k}"
-        return Event(self.binary.bind(binary, fill), members[data.missing_cells], cell, key)
+        position = np.zeros(data.cells.missing.size, dtype=np.int64)
+        position[data.missing_cells] = np.arange(data.missing_cells.size)
+        missing = binary.missing_cells
+        cell = position[order[missing]]
+        is_same = cell.size == data.missing_cells.size and bool(np.all(cell[1:] > cell[:-1]))
+        key = f"{self.event} {self.label} {self.predicted} {self.k}"
+        return Event(self.binary.bind(binary, fill), members[missing], None if is_same else cell, key)
 
     def value(self, data: ClassSet, fill: float = np.nan) -> float:
         return self.binary.value(self._binary_set(data)[0], fill)

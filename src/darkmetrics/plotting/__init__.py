@@ -7,6 +7,7 @@ from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit, plot_verification
 from darkmetrics.plotting.by_group import plot_groups
 from darkmetrics.plotting.changes import plot_change, plot_disparity, plot_trend
+from darkmetrics.plotting.classes import plot_confusion, plot_per_class
 from darkmetrics.plotting.comparisons import plot_difference, plot_models
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
@@ -18,6 +19,7 @@ from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, 
 __all__ = [
     "plot_arrival",
     "plot_change",
+    "plot_confusion",
     "plot_coverage",
     "plot_curves",
     "plot_difference",
@@ -28,6 +30,7 @@ __all__ = [
     "plot_metrics",
     "plot_models",
     "plot_over_time",
+    "plot_per_class",
     "plot_pit",
     "plot_precision_recall",
     "plot_reliability",
