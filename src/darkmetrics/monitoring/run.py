@@ -155,9 +155,7 @@ def evaluate_by(
     """
     given = dict(locals())
     if find_score_columns(y_score) is not None:
-        raise InputError(
-            "evaluate_by: one column of scores. Evaluate the rows of each group alone for several classes."
-        )
+        raise InputError("y_score: evaluate_by is for two classes so far. Evaluate the rows of each group alone.")
     names = _names(by, time, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)

@@ -5,7 +5,7 @@ The log weight of class k of row i is
     eta_ik = l_ik + x_ik . theta_k,   x_ik = (1, l_ik - center_k, hinges of l_ik, d_ik, d_ik r_i, further columns)
 
 with l_ik the log of the normalized score (bent below -10), d_ik = 1 if k is predicted, and r_i the rank of the
-predicted score from -1 to 1. With theta = 0 the scores are right. Beyond 30 classes the rare ones share their parameters.
+predicted score from -1 to 1. With theta = 0 the scores are right. Beyond 30 classes the rare ones share parameters.
 """
 
 from collections.abc import Iterator, Sequence
