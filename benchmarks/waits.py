@@ -75,7 +75,7 @@ def cases(*, quick: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     for n in QUICK_SIZES if quick else SIZES:
         for share in SHARES:
             for weighted in (False, True):
-                for metric in ("all", *dm.list_metrics()):
+                for metric in ("all", *dm.metrics.registered_names()):
                     kind = "weights" if weighted else "no weights"
                     case = {"metrics": [metric], "arrays": [n, share, weighted]}
                     yield f"{metric}, {n:,} rows, {share:.0%} missing, {kind}", case

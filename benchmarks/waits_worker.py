@@ -79,7 +79,7 @@ def metrics_of(names: list[str]) -> list[Metric]:
     """The metrics of these names; "all" are those registered, families by their example."""
     if names == ["four undirected groups"]:
         return [FourGroups(name="four undirected groups")]
-    every = dm.list_metrics() if names == ["all"] else names
+    every = dm.metrics.registered_names() if names == ["all"] else names
     records = [registered(name) for name in every]
     return [
         r if isinstance(r, Metric) else r.example if r.needs_argument else metric_from_text(r.name) for r in records

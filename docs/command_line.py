@@ -25,7 +25,7 @@ digits from 0 to 9, a dot, an exponent. `1_000`, `0x10` and digits of other scri
 Blank lines of a CSV file are skipped, unless it has one column only, where they are missing values; a line with more
 or fewer values than the header is refused by its number. Parquet files over 64 MB, several of them, and all that
 `monitor` is given, are not read but counted where they lie, by Polars or DuckDB, so that they may be larger than
-memory; more than a million different scores are then taken together in buckets, and a note says how far that can have
+memory; more than a million different scores are then taken together in bins, and a note says how far that can have
 moved a metric.
 
 **Many files.** FILE may be several files, as a shell lists them for `lake/*.parquet`; a pattern in quotes, such as
@@ -86,10 +86,10 @@ darkmetrics check june.parquet --label fraud --score p --missingness by_label --
 ```
 
 The last lines begin with `PASS` or `FAIL`. Where nothing is stated about why labels are missing, the probability allows
-for every reason, and a target that fails names the reasons under which it would be met and those under which not.
+for every mechanism, and a target that fails names the mechanisms under which it would be met and those under which not.
 With `--confidence 0.1` it stops only when it is 90% sure that the target is missed. The probabilities are printed, and
-in JSON they are in `targets`, each with its `verdict` and the probability `by_reason`. Warnings are part of the result
-in every format: lines above the table, `warnings` in JSON, a column in CSV.
+in JSON they are in `targets`, each with its `verdict` and the probability `by_mechanism`. Warnings are part of the
+result in every format: lines above the table, `warnings` in JSON, a column in CSV.
 
 Every night, all months of this year by country, and a mail when one of the three newest begins to miss its target; an
 alert is rarely false, however many groups there are:
@@ -158,10 +158,10 @@ CSV: dict[str, dict[str, str]] = {
         "better": _METRIC["better"],
         "before": "the estimate on the earlier rows",
         "after": "the estimate on the later rows",
-        "fell": "probability that the metric fell",
-        "rose": "probability that it rose",
+        "probability_decreased": "probability that the metric decreased",
+        "probability_increased": "probability that it increased",
         "mix": "how much of the change is the mix of rows; empty if not known",
-        "rest": "how much of it is the rest",
+        "remainder": "how much of it other probabilities at the same score are",
         "method": "how the law of the change was found",
         "mean": "the estimate of the change, after less before",
         "std": "standard deviation of the change",
@@ -193,9 +193,9 @@ CSV: dict[str, dict[str, str]] = {
         "highest_possible": "largest value over all missing labels",
         "undefined": _UNDEFINED,
         "method": "how its law was found",
-        "binning_error": "how far buckets of scores can have moved it; 0 for exact scores, empty if not known",
+        "binning_error": "how far score bins can have moved it; 0 for exact scores, empty if not known",
         "target": "with --target: the value to reach",
-        "chance_missed": "with --target: the probability that it is missed",
+        "probability_missed": "with --target: the probability that it is missed",
         "q_value": "with --target: the smallest --fdr at which there is an alert",
         "alert": "whether there is one",
         "new": "whether it is one that --known-alerts does not have",

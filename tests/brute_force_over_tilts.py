@@ -45,11 +45,11 @@ class BruteForce:
             result *= np.where(self.imputed[:, i], q[:, i : i + 1], 1 - q[:, i : i + 1])
         return result
 
-    def largest_probability(self, event):
-        """Return the largest probability of an event over all tilts."""
+    def largest_probability(self, event, enough=np.inf):
+        """Return the largest probability of an event over all tilts, or a probability on the grid above `enough`."""
         on_grid = self.mass @ event
         largest = on_grid.max()
-        for start in [] if self.corners_only else np.argsort(-on_grid)[:3]:
+        for start in [] if self.corners_only or largest > enough else np.argsort(-on_grid)[:3]:
             tilt, value, step = self.grid[start], on_grid[start], self.step
             while step > 1e-6:
                 near = np.clip(tilt + step * AROUND, -self.reach, self.reach)
@@ -68,6 +68,6 @@ class BruteForce:
         if np.isnan(values).all():  # no row is predicted positive, or none negative
             return np.nan, np.nan
         steps = np.unique(values.round(12))
-        low = next(v for v in steps if self.largest_probability(values <= v + 1e-9) >= 0.05)
-        high = next(v for v in steps[::-1] if self.largest_probability(values >= v - 1e-9) > 0.05)
+        low = next(v for v in steps if self.largest_probability(values <= v + 1e-9, 0.05) >= 0.05)
+        high = next(v for v in steps[::-1] if self.largest_probability(values >= v - 1e-9, 0.05) > 0.05)
         return low, high

@@ -284,7 +284,7 @@ def test_the_diagnosis_says_late_and_asks_for_nothing(result):
     assert arrival(result).headline() in found.verdict
     assert "reference=" not in found.verdict
     assert found.to_dict()["arrival"]["missing"] == result.data.n_missing
-    late = found.reasons["late"].metrics["precision"]
+    late = found.mechanisms["late"].metrics["precision"]
     assert late.mean == pytest.approx(result["precision"].mean(), rel=1e-9)
 
 
@@ -292,7 +292,7 @@ def test_diagnose_takes_ages():
     y_true, y_score, age, delay, _ = rows(7, n=600)
     found = dm.diagnose(y_true, y_score, missingness=dm.missing.Delayed(age=age, delay=delay), metrics="recall")
     assert found.missingness == "late"
-    assert set(found.reasons) == {"by score", "by label", "late"}
+    assert set(found.mechanisms) == {"by score", "by label", "late"}
 
 
 def test_at_the_maturity_all_is_known():
@@ -330,9 +330,9 @@ def test_reports_have_a_section_about_it():
     )
     summary = dm.report.summarize(result)
     page, text, numbers = (dm.report.render(summary, view) for view in ("html", "markdown", "json"))
-    assert '<h2 id="arrival">When do labels come?</h2>' in page
+    assert '<h2 id="arrival">When do labels arrive?</h2>' in page
     assert arrival(result).headline() in page
-    assert "## When do labels come?" in text
+    assert "## When do labels arrive?" in text
     assert "| age in days |" in text
     assert json.loads(numbers)["arrival"]["words"] == arrival(result)._words()
 

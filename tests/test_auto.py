@@ -14,11 +14,11 @@ import darkmetrics as dm
 from darkmetrics import CalibrationWarning, EvaluationSet, InputError, MissingnessWarning, UndefinedMetricWarning
 from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Unknown
 from darkmetrics.missingness.mixture import (
-    REASONS,
-    nodes_of_reason,
-    reasons_differ,
-    reasons_in_words,
-    weight_of_reasons,
+    MECHANISMS,
+    describe_prevalences,
+    mechanism_weights,
+    mechanisms_differ,
+    select_mechanism,
 )
 
 # Where nearly all of the highest scores are missing there are hardly any labels.
@@ -28,7 +28,7 @@ NAN = float("nan")
 KINDS = ["random", "by score", "by label"]
 EVERY = [
     record.name if isinstance(record, dm.metrics.Metric) else record.example.name
-    for record in map(dm.metrics.registered, dm.list_metrics())
+    for record in map(dm.metrics.registered, dm.metrics.registered_names())
 ]
 
 
@@ -67,15 +67,22 @@ def test_with_reference_rows_it_is_selection(kind):
     _, more_s, more_y = rows("random", seed=9, n=500)
     found, expected = (
         silent(y, s, missingness=mechanism, metrics="f1")
-        for mechanism in (dm.missing.Reference(more_y, more_s), ByScoreAndLabel(reference=(more_y, more_s)))
+        for mechanism in (
+            dm.missing.Reference(more_y, more_s),
+            ByScoreAndLabel(reference=dm.missing.Reference(more_y, more_s)),
+        )
     )
     assert found.to_dict() == expected.to_dict()
     data = EvaluationSet(y, s)
     auto_nodes, selection_nodes = (
-        model.posterior(data) for model in (Unknown((more_y, more_s)), ByScoreAndLabel((more_y, more_s)))
+        model.posterior(data)
+        for model in (
+            Unknown(dm.missing.Reference(more_y, more_s)),
+            ByScoreAndLabel(dm.missing.Reference(more_y, more_s)),
+        )
     )
     assert auto_nodes.probability.tolist() == selection_nodes.probability.tolist()
-    assert not auto_nodes.reasons
+    assert not auto_nodes.mechanisms
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -84,10 +91,10 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
     y, s, _ = rows(kind, seed)
     data = EvaluationSet(y, s)
     posterior = Unknown().posterior(data)
-    assert posterior.reasons == REASONS
+    assert posterior.mechanisms == MECHANISMS
     assert posterior.weight.sum() == pytest.approx(1.0, abs=1e-12)
     assert (posterior.weight >= 0.0).all()
-    by_score, by_label, both, by_reference = weight_of_reasons(posterior)
+    by_score, by_label, both, by_reference = mechanism_weights(posterior)
     assert both == pytest.approx(0.5, abs=1e-12)
     assert by_reference == 0.0
     assert by_score >= 1 / 6 - 1e-12
@@ -99,7 +106,7 @@ def test_without_them_it_weighs_three_reasons(kind, seed):
         assert by_label > 0.25
     # Each reason has the nodes of its own model, or every eighth of them once it is refuted.
     for k, model in enumerate((ByScore(n_draws=32), ByLabel(n_draws=32))):
-        own, expected = nodes_of_reason(posterior, k), model.posterior(data)
+        own, expected = select_mechanism(posterior, k), model.posterior(data)
         thin = 8 if k == 1 and by_label < 0.005 else 1
         assert own.probability.tolist() == expected.probability[::thin].tolist()
         np.testing.assert_allclose(own.weight, 1.0 / (32 / thin), rtol=1e-12)
@@ -110,7 +117,7 @@ def test_both_is_the_calibrated_curve_with_an_effect_of_the_label_on_top(kind):
     y, s, _ = rows(kind)
     data = EvaluationSet(y, s)
     posterior = Unknown(n_draws=512).posterior(data)
-    both, score = nodes_of_reason(posterior, 2), nodes_of_reason(posterior, 0)
+    both, score = select_mechanism(posterior, 2), select_mechanism(posterior, 0)
     centre = logit(score.on_all_cells.probability).mean(axis=0)
     move = logit(both.on_all_cells.probability) - centre
     flagged = data.cells.decision[data.missing_cells]
@@ -133,7 +140,7 @@ def test_a_set_without_a_labeled_positive_leaves_by_label_out():
     y = np.where(rng.random(200) < 0.3, np.nan, 0.0)
     with pytest.warns(CalibrationWarning, match="only if positives are that rare"):
         posterior = Unknown().posterior(EvaluationSet(y, s))
-    assert weight_of_reasons(posterior).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
+    assert mechanism_weights(posterior).tolist() == pytest.approx([0.5, 0.0, 0.5, 0.0])
 
 
 def test_contradicted_reference_rows_keep_half_of_the_weight():
@@ -141,19 +148,23 @@ def test_contradicted_reference_rows_keep_half_of_the_weight():
     _, more_s, more_y = rows("random", seed=9, n=500)
     drifted = (1.0 - more_y, more_s)
     data = EvaluationSet(y, s)
-    posterior = Unknown(drifted).posterior(data)
-    alone, selection = Unknown().posterior(data), ByScoreAndLabel(drifted).posterior(data)
-    assert weight_of_reasons(posterior) == pytest.approx([*0.5 * weight_of_reasons(alone)[:3], 0.5])
-    assert nodes_of_reason(posterior, 3).probability.tolist() == selection.probability.tolist()
+    posterior = Unknown(dm.missing.Reference(*drifted)).posterior(data)
+    alone, selection = Unknown().posterior(data), ByScoreAndLabel(dm.missing.Reference(*drifted)).posterior(data)
+    assert mechanism_weights(posterior) == pytest.approx([*0.5 * mechanism_weights(alone)[:3], 0.5])
+    assert select_mechanism(posterior, 3).probability.tolist() == selection.probability.tolist()
     results_contradict = "The results contradict the metrics on the 500 reference rows"
     with (
         pytest.warns(MissingnessWarning, match=results_contradict),
         pytest.warns(MissingnessWarning, match="between score and label has drifted .* or labels are missing by"),
     ):
-        result = dm.evaluate(y, s, missingness=dm.missing.Unknown(reference=drifted), metrics="f1")
+        result = dm.evaluate(
+            y, s, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*drifted)), metrics="f1"
+        )
     assert "contradict the reference rows" in result.assumption
     with pytest.warns(MissingnessWarning, match=results_contradict):
-        dm.evaluate(y, s, missingness=dm.missing.ByScoreAndLabel(reference=drifted), metrics="f1")
+        dm.evaluate(
+            y, s, missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*drifted)), metrics="f1"
+        )
 
 
 @pytest.mark.parametrize("kind", ["by score", "by label"])
@@ -192,7 +203,7 @@ def test_reasons_that_agree_are_not_warned_of():
     for seed in range(3):
         y, s, _ = rows("random", seed)
         result = silent(y, s, metrics="f1")
-        assert not reasons_differ(result.posterior)
+        assert not mechanisms_differ(result.posterior)
         assert result.assumption.startswith("Not stated why labels are missing: by score or at random (")
         assert "both (50%)" in result.assumption
 
@@ -204,7 +215,7 @@ def test_a_stated_mechanism_silences_the_warning(missingness):
     expected = {"by_label": ByLabel(), "unknown": Unknown()}.get(missingness, ByScore())
     posterior = expected.posterior(EvaluationSet(y, s))
     assert result.posterior.probability.tolist() == posterior.probability.tolist()
-    assert reasons_differ(result.posterior) == (missingness == "unknown")
+    assert mechanisms_differ(result.posterior) == (missingness == "unknown")
 
 
 def test_lower_scores_of_missing_rows_are_called_lower():
@@ -219,7 +230,7 @@ def test_lower_scores_of_missing_rows_are_called_lower():
 def test_words_for_the_reasons_have_both_shares():
     y, s, _ = rows("by label")
     data = EvaluationSet(y, s)
-    text = reasons_in_words(data, Unknown().posterior(data))
+    text = describe_prevalences(data, Unknown().posterior(data))
     low, high = (float(part.split("%")[0]) for part in text.split(" and "))
     assert text == f"{low}% 'by score' and {high}% 'by label'"
     assert low < high
@@ -261,12 +272,15 @@ def check(result):
     result.to_dict()
 
 
-MECHANISMS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
+MODELS = {None: Unknown, "by_score": ByScore, "by_label": ByLabel, "by_score_and_label": ByScoreAndLabel}
+
+
+REFERENCE_OF_POSITIVES = dm.missing.Reference([1, 1], [0.4, 0.5])
 
 
 def with_reference(reference, missingness=None):
     """The mechanism that a word stands for, with reference rows."""
-    return MECHANISMS[missingness](reference=reference)
+    return MODELS[missingness](reference=reference)
 
 
 def loosely(*args, **kwargs):
@@ -305,7 +319,11 @@ def test_tiny_and_odd_sets_have_an_answer(y, s):
     # Reference rows on the scale of the set: probabilities where its scores could be some.
     ends = (0.0, 1.0) if min(s) >= 0.0 and max(s) <= 1.0 else (-0.1, 1.2)
     reference = ([1, 0, 1, 0] * 5, np.linspace(*ends, 20))
-    for settings in ({}, {"missingness": "by_score"}, {"missingness": dm.missing.Unknown(reference=reference)}):
+    for settings in (
+        {},
+        {"missingness": "by_score"},
+        {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*reference))},
+    ):
         check(loosely(y, s, **settings))
 
 
@@ -342,7 +360,7 @@ def test_all_rows_missing_is_refused_with_a_way_out(settings):
 def test_all_rows_missing_with_reference_rows_works():
     _, s, y = rows("random", n=1000)
     for settings in ({}, {"missingness": "by_label"}, {"missingness": "by_score"}):
-        mechanism = with_reference((y[500:], s[500:]), **settings)
+        mechanism = with_reference(dm.missing.Reference(y[500:], s[500:]), **settings)
         result = loosely([None] * 500, s[:500], missingness=mechanism, metrics="accuracy")
         check(result)
         truth = np.mean((s[:500] >= 0.5) == y[:500])
@@ -353,7 +371,7 @@ def test_all_rows_missing_with_reference_rows_works():
 @pytest.mark.parametrize("settings", [{}, {"missingness": "by_label"}, {"missingness": "unknown"}])
 def test_positives_alone_are_refused(settings):
     text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), **settings)
-    assert text.startswith("y_true: all 12 labels are positive, which says nothing about negatives (")
+    assert text.startswith("y_true: all 12 labels are positive, so nothing is known about negatives (")
     assert "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes" in text
     assert "ExponentialTilt('by_score', prevalence=0.1)" in text
     assert message([1, None], [0.4, 0.6], **settings).startswith("y_true: the one label is positive, which says")
@@ -368,14 +386,16 @@ def test_what_these_messages_advise_works():
         {"missingness": tilted},
         {"missingness": dm.missing.Fixed(s)},
     ]
-    for way in [*ways, {"missingness": dm.missing.Unknown(reference=reference)}]:
+    for way in [*ways, {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*reference))}]:
         check(loosely(y, s, metrics="f1", **way))
 
 
 def test_positives_alone_in_both_places_are_refused():
-    text = message([1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(([1, 1], [0.4, 0.5])))
+    text = message(
+        [1] * 12 + [None] * 20, np.linspace(0.1, 0.9, 32), missingness=with_reference(REFERENCE_OF_POSITIVES)
+    )
     assert text.startswith("y_true and reference: all 14 labels are positive")
-    assert "Give reference rows with both classes" in text
+    assert "Pass reference rows with both classes" in text
 
 
 def test_negatives_alone_are_calibrated_with_a_warning():
@@ -387,7 +407,7 @@ def test_negatives_alone_are_calibrated_with_a_warning():
     assert len(caught) == 1
     check(result)
     assert result.assumption == "Not stated why labels are missing: by score or at random (50%), both (50%)."
-    assert message(y, s, missingness="by_label").startswith("y_true: all 40 labels are negative, which says nothing")
+    assert message(y, s, missingness="by_label").startswith("y_true: all 40 labels are negative, so nothing is known")
 
 
 def test_few_labels_are_warned_of_once():
@@ -413,24 +433,23 @@ def test_constant_scores_have_a_wide_answer(missingness):
 @pytest.mark.parametrize(
     ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
+        (([1, 0, 1], [0.2, 0.4]), "reference: y_true: 3 values, but y_score has 2"),
         (
             ([1, 0, None], [0.2, 0.4, 0.5]),
             "reference: 1 of 3 rows have no label. Reference rows must all be labeled",
         ),
-        ([0.2, 0.4, 0.6], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: labels: "),
+        (([0.2, 0.4, 0.6], [1, 0, 1]), "reference: y_true: "),
         (
             ([1, 0, 1], [0.2, 3.0, 0.6]),
             "reference: scores from 0.2 to 3, but y_score is from 0.1 to 0.9, and only one",
         ),
-        (([1, 0, 1], ["a", "b", "c"]), "reference: scores: "),
+        (([1, 0, 1], ["a", "b", "c"]), "reference: y_score: "),
     ],
 )
 @pytest.mark.parametrize("missingness", [None, "by_score", "by_label", "by_score_and_label"])
 def test_bad_reference_rows_are_refused(reference, text, missingness):
     y, s = [1, 0] * 10 + [None] * 5, np.linspace(0.1, 0.9, 25)
-    assert message(y, s, missingness=with_reference(reference, missingness)).startswith(text)
+    assert message(y, s, missingness=with_reference(dm.missing.Reference(*reference), missingness)).startswith(text)
 
 
 # ---------------------------------------------------------------------------------------- where variance is from
@@ -508,7 +527,9 @@ def test_more_reference_rows_leave_less_to_calibration():
     shares = []
     for n in (100, 5000):
         _, more_s, more_y = rows("random", seed=8, n=n)
-        settings: dict[str, Any] = {"missingness": dm.missing.ByScoreAndLabel(reference=(more_y, more_s))}
+        settings: dict[str, Any] = {
+            "missingness": dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(more_y, more_s))
+        }
         split = loosely(y, s, metrics="accuracy", **settings).variance_decomposition("accuracy")
         shares.append(1.0 - split["labels"])
     assert shares[1] < shares[0]

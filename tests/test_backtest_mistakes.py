@@ -116,9 +116,8 @@ class Nameless(Own):
         ({"missingness": {"mine": Fixed(np.full(40, 1.5))}}, "missingness: 1.5 at row 0. Probabilities must lie in"),
         (
             {"missingness": dm.missing.Reference([1, 0, 2], [0.1, 0.2, 0.3])},
-            "reference: labels: a third value 2 at row 2",
+            "reference: y_true: a third value 2 at row 2",
         ),
-        ({"missingness": dm.missing.Unknown(reference=[[1], [0], [1]])}, "reference: expected a pair"),
         ({"missingness": dm.missing.Reference([1, None], [0.1, 0.2])}, "reference: 1 of 2 rows have no label"),
         ({"rng": "seed"}, "rng: expected None, a seed"),
         ({"y_true": [1] * 40}, "y_true: 40 positives and 0 negatives are labeled"),

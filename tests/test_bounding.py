@@ -61,7 +61,7 @@ def test_every_form_has_the_same_numbers(found):
     assert frame["metric"].tolist() == METRICS
     for row in frame.to_dict("records"):
         assert {"metric": row["metric"], **document["metrics"][row["metric"]]} == row
-    assert "highest possible" in str(found)
+    assert "oracle bounds" in str(found)
     assert found._repr_html_().count("<tr>") == 1 + len(METRICS)
 
 

@@ -2,7 +2,6 @@
 
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -193,7 +192,7 @@ def test_all_is_labeled_and_reference_rows_together(word, uncertainty):
         "all": (np.append(y[known], more_y), np.append(s[known], more_s)),
     }
     for source, (labels, scores) in sources.items():
-        model = ByScore(word, reference=reference, data=source, uncertainty=uncertainty)
+        model = ByScore(word, reference=dm.missing.Reference(*reference), data=source, uncertainty=uncertainty)
         # Bootstrap weights are drawn in the order of the scores, so even isotonic curves agree.
         np.testing.assert_allclose(curves(model, data), oracle(labels, scores), rtol=1e-6, atol=1e-9)
 
@@ -202,8 +201,10 @@ def test_reference_rows_may_come_as_a_set():
     y, s = rows(4, 200)
     reference = rows(5, 150, share=0.0)
     data = EvaluationSet(y, s)
-    pair, ready = (curves(ByScore(reference=c), data) for c in (reference, EvaluationSet(*reference)))
-    assert pair.tolist() == ready.tolist()
+    arrays, ready = (
+        curves(ByScore(reference=r), data) for r in (dm.missing.Reference(*reference), EvaluationSet(*reference))
+    )
+    assert arrays.tolist() == ready.tolist()
 
 
 @pytest.mark.parametrize("source", ["al", "calibration", 3])
@@ -219,7 +220,7 @@ def test_learning_from_reference_rows_alone_needs_some():
 
 def test_the_sentence_says_what_was_learned_from():
     y, s = rows(4, 200)
-    reference, data = rows(5, 150, share=0.0), EvaluationSet(y, s)
+    reference, data = dm.missing.Reference(*rows(5, 150, share=0.0)), EvaluationSet(y, s)
     n = data.n_labeled
     for model, end in [
         (ByScore(), f"the {n} labeled rows."),
@@ -259,12 +260,12 @@ def probabilities_of_buckets(word, kind, monkeypatch):
     y, s = rows(7, 6000)
     score = s if kind == "probabilities" else 10.0 * logit(s)
     data = EvaluationSet(y, score)
-    bucketed = ByScore(word).posterior(data)
-    assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
+    binned = ByScore(word).posterior(data)
+    assert binned.probability.shape[1] <= 2048 < data.cells.score.size
     monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
     exact = ByScore(word).posterior(data)
     assert exact.probability.shape[1] == data.missing_cells.size
-    return [posterior.on_all_cells.probability.mean(axis=0) for posterior in (bucketed, exact)]
+    return [posterior.on_all_cells.probability.mean(axis=0) for posterior in (binned, exact)]
 
 
 @pytest.mark.parametrize("word", ["beta", "platt"])
@@ -293,9 +294,9 @@ def test_buckets_of_curves_with_steps_hold_their_mean(word):
     own = data.cells.score[data.missing_cells]
     expected = fitted(word, y, s).predict(own)
     found = posterior.on_all_cells.probability[0]
-    assert posterior.bucket is not None
+    assert posterior.column is not None
     for k in range(0, 2000, 111):
-        inside = posterior.bucket == k
+        inside = posterior.column == k
         if inside.any():
             np.testing.assert_allclose(found[inside], expected[inside].mean(), rtol=1e-9)
     assert found.mean() == pytest.approx(expected.mean(), rel=1e-9)
@@ -358,7 +359,7 @@ def test_five_labels_of_each_class_are_enough_to_be_silent():
 
 
 def test_reference_rows_count_as_labels():
-    reference: Any = few(5, 5, missing=0)
+    reference = dm.missing.Reference(*few(5, 5, missing=0))
     dm.evaluate(*few(1, 1), missingness=dm.missing.ByScore(reference=reference), metrics="accuracy")
 
 

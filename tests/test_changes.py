@@ -15,10 +15,9 @@ from sklearn.metrics import precision_score, recall_score
 
 import darkmetrics as dm
 import oracle
-from darkmetrics.changes.gap import disparity_between
-from darkmetrics.changes.same_rows import same_rows_in_words
+from darkmetrics.changes.disparity import disparity_between
 from darkmetrics.changes.trend import trend_over
-from darkmetrics.changes.wording import moved_text
+from darkmetrics.changes.wording import describe_move, describe_overlap
 from darkmetrics.distributions import Discrete, Interval, Normal
 from darkmetrics.posterior import Posterior
 
@@ -133,7 +132,7 @@ def test_the_gap_over_three_sets_equals_brute_force(kind):
     same_law(found.distribution, values, mass)
     assert found.distribution.support() == pytest.approx((values.min(), values.max()))
     best, mass = brute(sets, "accuracy", lambda x: (x == x.max(axis=0)) / (x == x.max(axis=0)).sum(axis=0))
-    assert list(found.largest.values()) == pytest.approx((best @ mass).tolist(), abs=1e-12)
+    assert list(found.probability_highest.values()) == pytest.approx((best @ mass).tolist(), abs=1e-12)
 
 
 def test_equalized_odds_use_both_rates_of_the_same_labels():
@@ -226,14 +225,14 @@ def test_a_reason_that_is_open_is_the_same_in_both():
     apart = np.hypot(after["recall"].std(), before["recall"].std())
     # What the label does to the chance to be missing moves both alike; little more is left than if it were known.
     assert told["recall"].std() < found["recall"].std() < 0.5 * apart
-    assert "the same in each" in found.together
+    assert "the same in each" in found.shared_uncertainty
 
 
 def test_delays_that_were_learned_from_all_months_are_the_same_in_each():
     result = grouped_late()
     april, march = (result[key] for key in list(result)[-2:][::-1])
     found = dm.compare_evaluations(april, march)
-    assert "learned from both at once" in found.together
+    assert "learned from both at once" in found.shared_uncertainty
     one, other = april["recall"].by_draw, march["recall"].by_draw
     assert one is not None
     assert other is not None
@@ -246,7 +245,7 @@ def test_sets_err_alike_as_far_as_they_learned_from_the_same_rows():
     spreads = []
     for n in (2400, 60):
         reference = months(9, n, share=0.0)
-        told = dm.missing.ByScoreAndLabel(reference=reference)
+        told = dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*reference))
         found = [answer(seed, missingness=told, n=600) for seed in (0, 1)]
         apart = np.hypot(found[0]["recall"].std(), found[1]["recall"].std())
         spreads.append(dm.compare_evaluations(*found)["recall"].std() / apart)
@@ -283,7 +282,7 @@ def test_worse_knows_which_way_is_worse():
     assert found.probability_worse("brier") == found.probability_increased("brier")
     with pytest.raises(
         dm.InputError,
-        match=r"metric: 'prevalence' has no better side and cannot get worse\. Use fell\(\) or rose\(\)\.",
+        match=r"metric: 'prevalence' has no better side and cannot get worse\. Use probability_decreased\(\) or",
     ):
         found.probability_worse("prevalence")
 
@@ -358,7 +357,7 @@ def test_what_is_said_of_a_change():
     kept = pickle.loads(pickle.dumps(found))
     assert kept.to_dict() == found.to_dict()
     numbers = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert numbers["metrics"]["recall"]["fell"] > 0.999
+    assert numbers["metrics"]["recall"]["probability_decreased"] > 0.999
     assert list(found.to_frame("pandas")["metric"]) == list(found)
     other = dm.compare_evaluations(
         answer(0, threshold=0.6, missingness="random"), answer(1, metrics="recall", missingness="random")
@@ -374,7 +373,7 @@ def test_trends_have_their_place_in_time_and_say_what_they_leave_out():
     result = by_month(table, by="country", missingness="by_label")
     found = result.trend("recall", "DE")
     assert found.periods == ("2026-01", "2026-02", "2026-04")
-    assert found.places == (0.0, 1.0, 3.0)
+    assert found.positions == (0.0, 1.0, 3.0)
     assert found.unit == "month"
     assert str(found).startswith("recall ")
     assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
@@ -439,7 +438,9 @@ def test_a_gap_over_many_groups_is_that_of_scikit_learn(groups):
     assert result.disparity("recall", kind="ratio").distribution.mean() == pytest.approx(
         min(each) / max(each), abs=1e-15
     )
-    with pytest.raises(dm.InputError, match=r"^groups: 1 group with enough labels. A gap needs two different ones.$"):
+    with pytest.raises(
+        dm.InputError, match=r"^groups: 1 group with enough labels. A disparity needs two different groups.$"
+    ):
         result.disparity("recall", groups=[0, 0])
 
 
@@ -448,12 +449,12 @@ def test_what_is_said_of_a_gap():
     found = result.disparity("recall")
     assert found.groups == ("app", "kiosk", "web")
     # Half a draw for what none of them shows.
-    assert sum(found.largest.values()) == pytest.approx(1.0, abs=2e-5)
-    assert sum(found.smallest.values()) == pytest.approx(1.0, abs=2e-5)
+    assert sum(found.probability_highest.values()) == pytest.approx(1.0, abs=2e-5)
+    assert sum(found.probability_lowest.values()) == pytest.approx(1.0, abs=2e-5)
     assert 0.0 < found.probability_above(0.03) < 1.0
     assert result.disparity("recall", kind="ratio").probability_above(0.8) < 0.5
     assert found.pairwise("app", "web").mean() == pytest.approx(result.compare("app", "web")["recall"].mean())
-    assert str(found).startswith("Largest less smallest recall over 3 groups: 0.")
+    assert str(found).startswith("Largest minus smallest recall over 3 groups: 0.")
     assert found._repr_html_().count("<tr>") == 4
     assert pickle.loads(pickle.dumps(found)).to_dict() == found.to_dict()
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["kind"] == "difference"
@@ -483,17 +484,17 @@ def test_what_is_said_of_a_gap():
         ),
         (lambda r: r.disparity("precission"), r"metric: unknown metric 'precission'"),
         (lambda r: r.disparity(), r"metric: missing\. Name one of 'recall'"),
-        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind of gap 'diff'\. Did you mean 'difference'"),
+        (lambda r: r.disparity("recall", kind="diff"), r"kind: unknown kind 'diff'\. Did you mean 'difference'"),
         (
             lambda r: r.disparity("recall", groups=["app"]),
-            r"groups: 1 group with enough labels\. A gap needs two different ones",
+            r"groups: 1 group with enough labels\. A disparity needs two different groups",
         ),
         (lambda r: r.disparity("recall", groups="app"), r"groups: 'app'\. Give a list of keys"),
         (lambda r: r.disparity("recall", groups=["app", "shop"]), r"groups: 'shop' is not among the 3 groups"),
         (lambda r: r.disparity("recall").probability_above("much"), r"limit: 'much'\. It must be a number"),
         (lambda r: r.disparity("recall").probability_above(-1), r"limit: -1\. .* at least 0: how far groups are apart"),
-        (lambda r: r.disparity("recall").pairwise("app", "zz"), r"other: 'zz' is not among the 3 groups"),
-        (lambda r: r.disparity("recall").pairwise("app", "app"), r"other: app, the same group as one"),
+        (lambda r: r.disparity("recall").pairwise("app", "zz"), r"second: 'zz' is not among the 3 groups"),
+        (lambda r: r.disparity("recall").pairwise("app", "app"), r"second: app, the same group as first"),
         (lambda r: r.compare("web", "app").sentence("foo"), r"metric: unknown metric 'foo'"),
         (lambda r: r.disparity("mcc", kind="ratio"), r"kind: 'ratio', but mcc can be negative"),
         (
@@ -537,7 +538,7 @@ def shops_by_name() -> dm.GroupedEvaluation:
 )
 def test_what_may_not_have_moved_is_not_said_to_have(mean, level, start):
     distribution = Normal(loc=mean, scale=0.01, bounds=Interval(-1.0, 1.0))
-    said = moved_text("f1", (0.7, 0.68), distribution, level)
+    said = describe_move("f1", (0.7, 0.68), distribution, level)
     assert said.startswith(start)
     assert f"Probability that it {'fell' if mean < 0 else 'rose'}: " in said
 
@@ -607,7 +608,7 @@ def test_different_rows_get_no_note_that_they_are_the_same():
             score = score if grid is None else np.floor(score * grid) / grid
             y[rng.random(n + m) < 0.3] = np.nan
             sets: Any = [SimpleNamespace(data=dm.EvaluationSet(y[at], score[at])) for at in (slice(n), slice(n, None))]
-            text = same_rows_in_words(*sets)
+            text = describe_overlap(*sets)
             assert not text or (n == m == 1 and "identical" in text), (grid, n, m, seed)
 
 
@@ -662,7 +663,7 @@ def test_groups_of_long_names_are_not_taken_for_one(ends):
     long_ = dm.evaluate_by(data=shops().replace({"shop": names}), by="shop", **settings).disparity("recall")
     assert len(set(long_.groups)) == 3
     assert sorted(long_.means.values()) == pytest.approx(sorted(short.means.values()))
-    assert sum(long_.largest.values()) == pytest.approx(1.0, abs=1e-4)
+    assert sum(long_.probability_highest.values()) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_bad_segments_and_lone_periods_are_errors():
@@ -755,8 +756,8 @@ def test_what_is_the_same_in_another_unit_of_weight_has_not_changed(seed):
     table = pd.DataFrame({"g": np.repeat(["x", "y"], 200), "y": both[0], "p": both[1], "w": both[2]})
     asked: dict[str, Any] = {"y_true": "y", "y_score": "p", "sample_weight": "w", "missingness": dm.missing.Fixed(0.5)}
     gap = dm.evaluate_by(data=table, by="g", metrics="precision", **asked).disparity("precision")
-    assert list(gap.largest.values()) == pytest.approx([0.5, 0.5])
-    assert list(gap.smallest.values()) == pytest.approx([0.5, 0.5])
+    assert list(gap.probability_highest.values()) == pytest.approx([0.5, 0.5])
+    assert list(gap.probability_lowest.values()) == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize("metric", ["mcc", "gini", "cohen_kappa"])
@@ -783,8 +784,8 @@ def test_groups_whose_metric_is_zero_but_for_rounding_are_level(metric, monkeypa
             "missingness": dm.missing.Fixed(0.5),
         }
         gap = dm.evaluate_by(data=table, by="g", metrics=metric, **asked).disparity(metric)
-        assert list(gap.largest.values()) == pytest.approx([0.5, 0.5])
-        assert list(gap.smallest.values()) == pytest.approx([0.5, 0.5])
+        assert list(gap.probability_highest.values()) == pytest.approx([0.5, 0.5])
+        assert list(gap.probability_lowest.values()) == pytest.approx([0.5, 0.5])
 
 
 @pytest.mark.parametrize("kind", ["difference", "ratio", "equalized_odds"])
@@ -816,4 +817,4 @@ def test_the_gap_over_many_sets_is_that_of_drawn_labels(kind):
     far = np.sqrt(np.log(4.0 / 1e-4) / 2.0) * (draws**-0.5 + 131_072**-0.5)
     np.testing.assert_allclose(gap.distribution.cdf(t), [(truth[kind] <= one).mean() for one in t], atol=far)
     at = np.abs(np.array(rates)[:, 0] - high[0]) < 1e-12
-    np.testing.assert_allclose(list(gap.largest.values()), (at / at.sum(axis=0)).mean(axis=1), atol=far)
+    np.testing.assert_allclose(list(gap.probability_highest.values()), (at / at.sum(axis=0)).mean(axis=1), atol=far)

@@ -58,8 +58,8 @@ def test_nothing_stated_is_wider_and_warns(rows):
     stated = check_covers(p, y, missing, "by_label", by_score_fails=("recall[b]",))
     assert np.ptp(unstated["accuracy"].interval()) > 2.0 * np.ptp(stated["accuracy"].interval())
     assert unstated.assumption.startswith("Not stated why labels are missing: by score or at random (")
-    by_reason = unstated.target_by_reason("accuracy", 0.5)
-    assert set(by_reason) <= {"by score", "by label", "both"}
+    by_mechanism = unstated.target_by_mechanism("accuracy", 0.5)
+    assert set(by_mechanism) <= {"by score", "by label", "both"}
 
 
 @pytest.mark.parametrize("timed", [False, True])
@@ -160,7 +160,7 @@ def test_bad_ages_propensities_and_references_are_refused(rows):
         "reviewed: 'by_score' is for two classes": dm.missing.Delayed(age=np.ones(N), reviewed="by_score"),
         "propensity: ": dm.missing.Propensity(np.full(N, 2.0)),
         "reference: 1,500 rows have no label": dm.missing.Reference(half, p),
-        "reference: y_score: expected scores of 4 classes": dm.missing.Reference(y, p[:, :3]),
+        "reference: not scores of 4 classes": dm.missing.Reference(y, p[:, :3]),
     }
     for words, missingness in cases.items():
         with pytest.raises(InputError, match=f"^{words}"):

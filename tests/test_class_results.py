@@ -4,10 +4,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from class_oracle import all_assignments, complete
-from class_problems import DrawnClassPosterior, distributions, make_rows, metrics_named
 
 import darkmetrics as dm
+from class_oracle import all_assignments, complete
+from class_problems import DrawnClassPosterior, distributions, make_rows, metrics_named
 from darkmetrics.metrics.class_names import class_metric_from_text, class_metrics_from
 
 mpl.use("agg")

@@ -127,7 +127,7 @@ def test_population_variance_is_that_of_whole_groups():
     for name, metric in result.metrics.items():
         expected = metric.of_counts(cells, (rows[:, None, :] * drawn[None]).astype(float)).var()
         # 3,000 draws know a variance to 3%, and first order is off by a part in the number of groups.
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.12), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.12), name
         plain = dm.evaluate(fate, score, metrics=name).population[name]
         assert result.population[name].std() == pytest.approx(2.0 * plain.std(), rel=0.1)
 
@@ -185,7 +185,7 @@ def test_result_states_the_correlation_of_labels_in_groups():
 
 def test_one_group_says_nothing_about_a_population_of_groups():
     y, score = np.tile([0.0, 1.0], 20), np.linspace(0.0, 1.0, 40)
-    with pytest.raises(dm.InputError, match="groups: all rows are of one group"):
+    with pytest.raises(dm.InputError, match="clusters: all rows are in one cluster"):
         dm.evaluate(y, score, clusters=np.zeros(40), scope="population", metrics="accuracy")
     assert dm.evaluate(y, score, clusters=np.zeros(40), metrics="accuracy")["accuracy"].mean() == 0.5
 

@@ -100,7 +100,7 @@ def test_buckets_move_no_metric_and_no_difference_further_than_they_say(models, 
             assert abs(moved) <= found.binning_error(metric, other, "A") + 1e-12
     assert f"Scores are in {score_bins} buckets: that moves roc_auc by at most" in found._notes()[-1]
     entry = found.to_dict()["metrics"]["roc_auc"]["differences"][0]
-    assert entry["bucket_effect"] == found.binning_error("roc_auc", models[1], "A")
+    assert entry["binning_error"] == found.binning_error("roc_auc", models[1], "A")
 
 
 @pytest.mark.parametrize("models", ["AD", "ABCD"])
@@ -177,3 +177,48 @@ def test_few_different_scores_of_many_rows_are_exact(monkeypatch):
     assert found.rows.score_bins is None
     assert found.rows.missing.size <= 900
     assert abs(found["A"]["roc_auc"].mean() - roc_auc_score(table["y"], table["A"])) < 1e-12
+
+
+# Reference rows of a table --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_reference_rows_of_a_table_are_those_of_arrays(named):
+    rng = np.random.default_rng(3)
+    champion, challenger = rng.random(600).round(2), rng.random(600).round(2)
+    y = (rng.random(600) < 0.5 * (champion + challenger)).astype(float)
+    partly = np.where(rng.random(600) < 0.4, np.nan, y)[:400]
+    old = pl.DataFrame({"y": y[400:], "p1": champion[400:], "p2": challenger[400:]})
+    now = pl.DataFrame({"y": partly, "p1": champion[:400], "p2": challenger[:400]})
+    columns = {"champion": "p1", "challenger": "p2"}
+    of_arrays = dm.missing.Reference(y[400:], {"champion": champion[400:], "challenger": challenger[400:]})
+    of_table = dm.missing.Reference("y", columns if named else None, data=old)
+    expected, found = (
+        dm.compare("y", columns, data=now, missingness=reference, metrics=["recall", "roc_auc"])
+        for reference in (of_arrays, of_table)
+    )
+    for metric in ("recall", "roc_auc"):
+        pair = (metric, "challenger", "champion")
+        assert found.difference(*pair).mean() == pytest.approx(expected.difference(*pair).mean(), abs=1e-12)
+        assert found.probability_better(*pair) == pytest.approx(expected.probability_better(*pair), abs=1e-12)
+    theirs, ours = (result.by_calibration("recall", "challenger", "champion") for result in (expected, found))
+    assert {name: law.mean() for name, law in ours.items()} == pytest.approx(
+        {n: law.mean() for n, law in theirs.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "reference", "answer"),
+    [
+        (["p1", "p2"], ("y", "p1"), r"one column of scores, 'p1'\. .*dm\.missing\.Reference\('y', \{'p1': 'p1', 'p2'"),
+        (["p1", "p2"], ("y", {"p1": "p1"}), "one model, 'p1'"),
+        ({"a": "p1", "b": "p2"}, ("y", {"a": "p1", "c": "p2"}), "no scores of 'b'"),
+        (["p1", "p2"], ("z",), "y_true: data has no column 'z'"),
+    ],
+)
+def test_reference_tables_that_lack_scores_are_refused(scores, reference, answer):
+    table = pl.DataFrame({"y": [1, 0, None, 1], "p1": [0.9, 0.2, 0.7, 0.4], "p2": [0.8, 0.6, 0.3, 0.7]})
+    columns: Any = dict(zip(("y_true", "y_score"), reference, strict=False))
+    old = dm.missing.Reference(**columns, data=table.drop_nulls())
+    with pytest.raises(dm.InputError, match=answer):
+        dm.compare("y", scores, data=table, missingness=old)

@@ -18,6 +18,7 @@ from darkmetrics.comparison.joint_score import JointScore
 from darkmetrics.comparison.rows import shared_rows
 from darkmetrics.distributions import Discrete
 from darkmetrics.frames import collecting, counting
+from darkmetrics.tables import chance_text
 
 CONFUSION = ["accuracy", "precision", "recall", "f1", "specificity", "mcc", "balanced_accuracy", "expected_cost(1, 5)"]
 OTHERS = ["roc_auc", "gini", "brier", "average_precision", "precision_at_k(5)"]
@@ -403,10 +404,10 @@ def test_each_model_has_its_evaluation_under_the_shared_probabilities():
 def test_cells_that_share_probabilities_change_next_to_nothing():
     _, y_true, scores = learned(n=12_000)
     found = dm.compare(y_true, scores, missingness="random", metrics=["f1", "roc_auc"])
-    assert found.beliefs.posterior.bucket is not None
+    assert found.beliefs.posterior.column is not None
     few = {name: score[:8000] for name, score in scores.items()}
     own = dm.compare(y_true[:8000], few, missingness="random", metrics=["f1", "roc_auc"])
-    assert own.beliefs.posterior.bucket is None
+    assert own.beliefs.posterior.column is None
     # The same curve: the chances of the rows that both have, by their ranks among all.
     p = found.beliefs.posterior.on_all_cells
     mean = (p.weight @ p.probability)[: np.isnan(y_true[:8000]).sum()]
@@ -512,7 +513,12 @@ def test_reference_rows_take_part():
         y, y_true, scores = learned(seed=seed)
         held_out = (y[:700], {name: score[:700] for name, score in scores.items()})
         rest = {name: score[700:] for name, score in scores.items()}
-        found = dm.compare(y_true[700:], rest, missingness=dm.missing.Unknown(reference=held_out), metrics="accuracy")
+        found = dm.compare(
+            y_true[700:],
+            rest,
+            missingness=dm.missing.Unknown(reference=dm.missing.Reference(*held_out)),
+            metrics="accuracy",
+        )
         alone = dm.compare(y_true[700:], rest, metrics="accuracy", missingness="unknown")
         apart.append([one.difference("accuracy", "b", "a").std() for one in (found, alone)])
     with_reference, without = np.mean(apart, axis=0)
@@ -576,7 +582,9 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     y_true, scores, p, _ = problem(13)
     found = dm.compare(y_true, scores, metrics=["accuracy", "prevalence"], missingness=dm.missing.Fixed(p))
     text = str(found)
-    assert "b is better than a in accuracy with probability" in text
+    better, worse = (found.probability_better("accuracy", *pair) for pair in (("b", "a"), ("a", "b")))
+    side, probability = ("better", better) if better >= worse else ("worse", worse)
+    assert f"b is {side} than a in accuracy with probability {chance_text(probability)}" in text
     assert "A tie is not better" in text
     assert "<table>" in found._repr_html_()
     numbers = found.to_dict()
@@ -595,7 +603,7 @@ def test_says_what_it_found_in_words_numbers_and_frames():
     [
         ({"scores": {"a": [0.1, 0.9]}}, "scores", "one model, 'a'"),
         ({"scores": {}}, "scores", "no model"),
-        ({"scores": [[0.1, 0.9], [0.2, 0.8]]}, "scores", "expected a mapping"),
+        ({"scores": np.array([[0.1, 0.9], [0.2, 0.8]])}, "scores", "expected a mapping"),
         ({"scores": {"a": [0.1, 0.9, 0.5], "b": [0.2, 0.8]}}, "scores['a']", "3 values, but y_true has 2"),
         ({"scores": {"a": [0.1, np.nan], "b": [0.2, 0.8]}}, "scores['a']", "NaN"),
         ({"threshold": {"z": 0.4}}, "threshold", "unknown model 'z'"),
@@ -998,7 +1006,7 @@ def test_two_evaluations_are_sent_to_change():
     one = dm.evaluate([1, 0, None], [0.9, 0.2, 0.5], missingness=dm.missing.Fixed(0.5), metrics="recall")
     with pytest.raises(
         dm.InputError,
-        match=r"^y_true: an evaluation\. .* there is compare_evaluations\(after, before\), or after - before\.$",
+        match=r"^y_true: an evaluation\. .* write dm\.compare_evaluations\(after, before\), or after - before\.$",
     ):
         dm.compare(one, one)
 

@@ -157,12 +157,12 @@ def test_a_frame_reaches_the_estimator_as_a_frame():
 @pytest.mark.parametrize(
     ("X", "text"),
     [
-        (np.zeros((7, 2)), "X: 7 rows, but y_true has 200. Give the features of every row."),
+        (np.zeros((7, 2)), "X: 7 rows, but y_true has 200. Pass the features of every row."),
         (np.zeros(200), r"X: expected a table with one row per label, got shape \(200,\)"),
-        (pd.Series(np.zeros(200)), "X: expected a table"),
-        ([[1.0, 2.0], [1.0]], "X: rows of different lengths. Give a table"),
-        (None, "X: expected a table"),
-        ("features.csv", "X: expected a table"),
+        (pd.Series(np.zeros(200)), "X: None. It must be a table"),
+        ([[1.0, 2.0], [1.0]], "X: rows of different lengths. Pass a table"),
+        (None, "X: None. It must be a table"),
+        ("features.csv", "X: None. It must be a table"),
     ],
 )
 def test_features_of_another_shape_are_refused(X, text):
@@ -173,7 +173,7 @@ def test_features_of_another_shape_are_refused(X, text):
 
 @pytest.mark.parametrize("estimator", [None, "logistic", object(), LogisticRegression, lambda X: X])
 def test_what_cannot_fit_and_predict_chances_is_refused(estimator):
-    with pytest.raises(InputError, match="estimator: expected an object with fit and predict_proba, got"):
+    with pytest.raises(InputError, match=r"estimator: .* It must be an object with fit and predict_proba"):
         Covariates(estimator, np.zeros((5, 2)))
 
 
@@ -193,7 +193,7 @@ def test_a_bad_number_of_folds_is_refused(n_folds):
 )
 def test_answers_that_are_no_chances_of_two_classes_are_refused(answer, text):
     X, y, score, missing = rows(n=200)
-    with pytest.raises(InputError, match=rf"estimator: Answer\.predict_proba gave an array .*{text}"):
+    with pytest.raises(InputError, match=rf"estimator: Answer\.predict_proba returned an array .*{text}"):
         dm.evaluate(np.where(missing, NAN, y), score, missingness=Covariates(Answer(answer), X))
 
 

@@ -36,7 +36,7 @@ def plain():
     return EvaluationSet(y, rng.choice([0.1, 0.25, 0.4, 0.6, 0.75, 0.9], 60))
 
 
-def bucketed():
+def binned():
     rng = np.random.default_rng(2)
     y = np.where(rng.random(400) < 0.4, np.nan, rng.integers(0, 2, 400))
     return EvaluationSet(y, rng.random(400), sample_weight=rng.choice([1.0, 2.5], 400)).binned(32)
@@ -48,7 +48,7 @@ def decided():
     return EvaluationSet(y, rng.choice([0.1, 0.25, 0.9], 60), y_pred=rng.integers(0, 2, 60))
 
 
-SETS = {"exact": exact, "plain": plain, "bucketed": bucketed, "decided": decided}
+SETS = {"exact": exact, "plain": plain, "binned": binned, "decided": decided}
 
 
 @cache
@@ -115,11 +115,11 @@ def text(column):
 
 
 COUNTS = ("positives", "negatives", "missing")
-FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
+FACTS = ("format_version", "checksum", "threshold", "pos_label", "score_bins", "has_weight", "has_probability")
 FLOATS = ("score", "weight", "low", "high")
 COLUMNS = (*FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
 
-# Within a bucket, one cell with another end than the one before it.
+# Within a bin, one cell with another end than the one before it.
 LOWER = pl.when(pl.col("score") == pl.col("score").shift(1)).then(pl.col("low") * 0.999999).otherwise("low")
 
 # Of a good set: what is done to it, and the field that the error must name.
@@ -153,16 +153,16 @@ DAMAGES = [
     ("threshold below all", "exact", everywhere("threshold", -INF), "threshold"),
     ("threshold true", "exact", everywhere("threshold", True), "threshold"),
     ("threshold elsewhere", "exact", everywhere("threshold", 0.3), "decision"),
-    ("buckets infinite", "exact", everywhere("buckets", INF), "buckets"),
-    ("buckets NaN", "exact", everywhere("buckets", NAN), "buckets"),
-    ("buckets null", "exact", everywhere("buckets", None, pl.Int64), "buckets"),
-    ("buckets true", "exact", everywhere("buckets", True), "buckets"),
-    ("buckets too few", "exact", everywhere("buckets", 8), "buckets"),
-    ("buckets odd", "exact", everywhere("buckets", 33), "buckets"),
-    ("buckets negative", "exact", everywhere("buckets", -32), "buckets"),
-    ("buckets too many", "exact", everywhere("buckets", 2**60), "buckets"),
-    ("buckets forgotten", "bucketed", everywhere("buckets", 0), "low"),
-    ("buckets finer", "bucketed", everywhere("buckets", 2**20), "score"),
+    ("bins infinite", "exact", everywhere("score_bins", INF), "score_bins"),
+    ("bins NaN", "exact", everywhere("score_bins", NAN), "score_bins"),
+    ("bins null", "exact", everywhere("score_bins", None, pl.Int64), "score_bins"),
+    ("bins true", "exact", everywhere("score_bins", True), "score_bins"),
+    ("bins too few", "exact", everywhere("score_bins", 8), "score_bins"),
+    ("bins odd", "exact", everywhere("score_bins", 33), "score_bins"),
+    ("bins negative", "exact", everywhere("score_bins", -32), "score_bins"),
+    ("bins too many", "exact", everywhere("score_bins", 2**60), "score_bins"),
+    ("bins forgotten", "binned", everywhere("score_bins", 0), "low"),
+    ("bins finer", "binned", everywhere("score_bins", 2**20), "score"),
     ("has_weight null", "exact", everywhere("has_weight", None, pl.Boolean), "has_weight"),
     ("has_weight a number", "exact", everywhere("has_weight", 1), "has_weight"),
     ("has_weight false", "exact", everywhere("has_weight", False), "weight"),
@@ -193,19 +193,19 @@ DAMAGES = [
     ("pos_label a number", "exact", everywhere("pos_label", 1), "pos_label"),
     ("decision two", "exact", everywhere("decision", 2), "decision"),
     ("decisions turned around", "exact", lambda f: f.with_columns(~pl.col("decision")), "decision"),
-    ("decisions turned around in buckets", "bucketed", lambda f: f.with_columns(~pl.col("decision")), "decision"),
+    ("decisions turned around in bins", "binned", lambda f: f.with_columns(~pl.col("decision")), "decision"),
     ("unsorted", "exact", lambda f: f.reverse(), "score"),
     ("unsorted decisions", "decided", lambda f: f.sort("score", "decision", descending=[False, True]), "score"),
     ("a cell twice", "exact", lambda f: pl.concat([f.head(1), f]), "score"),
     ("all cells twice", "exact", lambda f: pl.concat([f, f]), "score"),
-    ("two sets one after the other", "bucketed", lambda f: pl.concat([f, f]), "score"),
+    ("two sets one after the other", "binned", lambda f: pl.concat([f, f]), "score"),
     ("low above", "exact", at("low", 0.2), "low"),
     ("high below", "exact", at("high", 0.05), "high"),
-    ("mean above its bucket", "bucketed", at("score", 0.02), "score"),
-    ("low above the mean", "bucketed", lambda f: f.with_columns(low=pl.col("high")), "score"),
-    ("high in another bucket", "bucketed", lambda f: f.with_columns(high=pl.col("high") + 0.05), "score"),
-    ("overlapping buckets", "bucketed", lambda f: f.with_columns(high=pl.col("high").shift(-4).fill_null(1.0)), None),
-    ("ends that differ within a bucket", "bucketed", lambda f: f.with_columns(low=LOWER), "low"),
+    ("mean above its bin", "binned", at("score", 0.02), "score"),
+    ("low above the mean", "binned", lambda f: f.with_columns(low=pl.col("high")), "score"),
+    ("high in another bin", "binned", lambda f: f.with_columns(high=pl.col("high") + 0.05), "score"),
+    ("overlapping bins", "binned", lambda f: f.with_columns(high=pl.col("high").shift(-4).fill_null(1.0)), None),
+    ("ends that differ within a bin", "binned", lambda f: f.with_columns(low=LOWER), "low"),
     ("a column more", "exact", everywhere("day", 1), "an extra column 'day'"),
     ("no cells", "exact", lambda f: f.clear(), "has no rows"),
 ]

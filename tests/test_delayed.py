@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics.exceptions import InputError
 from darkmetrics.missing import Delayed
 from darkmetrics.missingness import delay_model
-from darkmetrics.missingness.age_cells import AgeGrid, count_arrivals, find_days, without_calendar
+from darkmetrics.missingness.age_cells import AgeGrid
 from darkmetrics.missingness.delay_fit import FittedSetting, compute_label_probability
 from darkmetrics.missingness.delay_model import DelayData, Setting, declare
 from darkmetrics.missingness.fit_data import FitData
@@ -42,10 +42,7 @@ def data_of(rows: tuple[Any, ...], maturity: float | None = None) -> dm.Evaluati
 def delay_data(data: dm.EvaluationSet) -> DelayData:
     fit_data = FitData.of(data)
     grid = AgeGrid.of(data, fit_data.logistic_calibrator("flexible"))
-    zone = grid.zone[grid.score_bin(data.cells.score)]
-    counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
-    table = grid.table(data)
-    return DelayData(grid, table, counts, 1.0, find_days(table, grid))
+    return DelayData.of(grid, data, 1.0)
 
 
 def expit(x: float) -> float:

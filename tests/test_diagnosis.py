@@ -30,7 +30,7 @@ FEW_METRICS = ("precision", "recall")  # what is said about the others is the sa
 
 def fit_data(sample, *, reference=False, score=None):
     data = dm.EvaluationSet(sample.y, sample.score if score is None else score)
-    return FitData.of(data, sample.reference if reference else None)
+    return FitData.of(data, dm.missing.Reference(*sample.reference) if reference else None)
 
 
 def true_chance(sample, scenario):
@@ -209,7 +209,7 @@ def test_drift_and_missing_by_label_contradict_the_reference(scenario):
 @cache
 def diagnosed(scenario, *, reference=False, n_rows=1000):
     (sample,) = scenario.samples(1, n_rows=n_rows, n_reference=500)
-    reference = sample.reference if reference else None
+    reference = dm.missing.Reference(*sample.reference) if reference else None
     return diagnose(sample.y, sample.score, missingness=dm.missing.Unknown(reference=reference), metrics=FEW_METRICS)
 
 
@@ -219,8 +219,8 @@ def test_reasons_are_those_of_the_label_models():
     found = diagnosis_of(data)
     for name, model in (("by score", dm.missing.ByScore()), ("by label", dm.missing.ByLabel())):
         distributions = dm.evaluate(data, missingness=model)
-        assert tuple(found.reasons[name].prevalence) == tuple(missing_prevalence(data, model.posterior(data)))
-        for metric, estimate in found.reasons[name].metrics.items():
+        assert tuple(found.mechanisms[name].prevalence) == tuple(missing_prevalence(data, model.posterior(data)))
+        for metric, estimate in found.mechanisms[name].metrics.items():
             # The same law found twice; orders of summation do not differ.
             assert estimate == pytest.approx(
                 (distributions[metric].mean(), *distributions[metric].interval(0.9)), rel=1e-12
@@ -229,8 +229,8 @@ def test_reasons_are_those_of_the_label_models():
 
 
 def test_reference_rows_add_the_third_reason():
-    assert list(diagnosed(BY_BOTH).reasons) == ["by score", "by label"]
-    assert list(diagnosed(BY_BOTH, reference=True).reasons) == ["by score", "by label", "by score and label"]
+    assert list(diagnosed(BY_BOTH).mechanisms) == ["by score", "by label"]
+    assert list(diagnosed(BY_BOTH, reference=True).mechanisms) == ["by score", "by label", "by score and label"]
 
 
 def test_reliability_tables_count_every_labeled_row_once():
@@ -268,10 +268,15 @@ def test_the_page_names_every_key_of_to_dict():
 
 def test_arrays_and_the_set_made_of_them_are_diagnosed_alike():
     (sample,) = BY_LABEL.samples(1, n_rows=300)
-    arrays = diagnose(sample.y, sample.score, threshold=0.4, missingness=dm.missing.Unknown(reference=sample.reference))
+    arrays = diagnose(
+        sample.y,
+        sample.score,
+        threshold=0.4,
+        missingness=dm.missing.Unknown(reference=dm.missing.Reference(*sample.reference)),
+    )
     ready = diagnose(
         dm.EvaluationSet(sample.y, sample.score, threshold=0.4),
-        missingness=dm.missing.Unknown(reference=sample.reference),
+        missingness=dm.missing.Unknown(reference=dm.missing.Reference(*sample.reference)),
     )
     assert arrays.to_dict() == ready.to_dict()
 
@@ -420,7 +425,7 @@ def test_edges_are_diagnosed_and_say_what_is_absent(case, word):
     json.dumps(plain, allow_nan=False)
     parts = ("score_difference", "mixture", "calibration", "raw_scores", "reference", "overlap")
     none = {name for name in parts if plain[name] is None}
-    unread = {"by score", "by label", "by score and label"} - set(found.reasons)
+    unread = {"by score", "by label", "by score and label"} - set(found.mechanisms)
     assert set(found.absent) == none | unread
     assert all(found.absent.values())
     assert str(found)

@@ -25,7 +25,7 @@ P = [0.7, 0.2]
 FIVE = ["precision", "recall", "accuracy", "f1", "roc_auc"]
 EVERY = [
     record.name if isinstance(record, dm.metrics.Metric) else record.example.name
-    for record in map(dm.metrics.registered, dm.list_metrics())
+    for record in map(dm.metrics.registered, dm.metrics.registered_names())
 ]
 
 
@@ -226,7 +226,7 @@ def test_the_table_has_counts_assumption_and_a_line_per_metric(result):
     assert lines[0] == "8 rows: 6 labeled, 2 missing (25.0%)"
     assert lines[1].startswith("Assumed: ")
     header = lines[3]
-    columns = ["estimate", "90% interval", "labeled only", "worst to best", "method", "undefined"]
+    columns = ["estimate", "90% interval", "labeled only", "bounds"]
     places = [header.index(column) for column in columns]
     assert places == sorted(places)
     assert [line.split()[0] for line in lines[4:9]] == FIVE
@@ -238,8 +238,25 @@ def test_the_table_shows_the_numbers_of_the_law(result):
     line = next(line for line in str(result).splitlines() if line.startswith("recall"))
     expected = distribution(definition_of("recall"), problem(), 0.0)
     assert f"{expected.mean():.3f}" in line
-    assert f"{expected.low:.2f} to {expected.high:.2f}" in line
-    assert "exact" in line
+    assert f"{expected.low:.3f} to {expected.high:.3f}" in line
+
+
+def test_the_table_has_the_same_decimals_in_all_rows():
+    label, score = [1, 0, None, 1] * 500, [0.9, 0.2, 0.7, 0.4] * 500
+    result = dm.evaluate(label, score, metrics=["accuracy", "brier"], missingness=dm.missing.Fixed(0.02))
+    rows = [line.split() for line in str(result).splitlines() if line.startswith(("accuracy", "brier"))]
+    widths = [high - low for low, high in (result[name].interval(0.9) for name in ("accuracy", "brier"))]
+    assert min(widths) < 0.01  # more than three decimals
+    for position in (1, 2, 4, 5):
+        assert len({len(row[position].partition(".")[2]) for row in rows}) == 1
+
+
+def test_a_table_fits_a_terminal():
+    label, score = [1, 0, None, 1] * 5, [0.9, 0.2, 0.7, 0.4] * 5
+    result = dm.evaluate(label, score, metrics="all", missingness=dm.missing.Fixed(0.5))
+    table = str(result).split("\n\n")[1].splitlines()
+    assert len(table) == len(result) + 1
+    assert max(map(len, table)) <= 80
 
 
 def test_nothing_missing_means_no_assumption():
@@ -362,7 +379,7 @@ def test_a_single_class_reports_the_mass_and_warns():
     with pytest.warns(UndefinedMetricWarning, match=r"roc_auc is undefined \(0/0\) with probability 0\.25"):
         result = dm.evaluate([1, 1, None], [0.9, 0.2, 0.4], missingness=dm.missing.Fixed([0.25]), metrics="roc_auc")
     assert result["roc_auc"].undefined == 0.25
-    assert "25.0%" in str(result)
+    assert "Undefined (0/0) with probability 25% (roc_auc)." in str(result)
     assert result["roc_auc"].mean() == 0.5  # the positives score above and below the one negative
 
 
@@ -428,7 +445,7 @@ def test_a_meaningless_rng_is_refused(rng):
         ("roc-aus", "metrics: unknown metric 'roc-aus'. Did you mean 'roc_auc'? list_metrics() shows all "),
         ("Recal", "metrics: unknown metric 'Recal'. Did you mean 'recall'?"),
         (["recall", "f2"], "metrics: unknown metric 'f2'."),
-        ("", "metrics: unknown metric ''. Choose from 'accuracy', "),
+        ("", "metrics: unknown metric ''. Choose from 'acc', 'accuracy', "),
         ([], "metrics: none given. Name at least one; list_metrics() shows all."),
         ({}, "metrics: none given."),
         (["recall", "f1", "recall"], "metrics: 'recall' is asked for twice."),
@@ -436,7 +453,7 @@ def test_a_meaningless_rng_is_refused(rng):
         (None, "metrics: expected names or metrics, got None."),
         (3, "metrics: expected names or metrics, got 3."),
         ([3], "metrics: expected a name, a Metric or a callable f(y_true, y_score), got 3."),
-        ("fbeta", "metrics: 'fbeta' needs a parameter, for example 'fbeta(2)'."),
+        ("fbeta", "metrics: 'fbeta' has no parameter. Pass one, such as 'fbeta(2)'."),
         ("fbeta(x)", "metrics: cannot read 'fbeta(x)'. Write it like 'fbeta(2)'."),
         ("fbeta(2", "metrics: cannot read 'fbeta(2'."),
         ("fbeta(__import__('os'))", "metrics: cannot read "),
@@ -574,3 +591,15 @@ def test_a_metric_of_probabilities_refuses_other_scores(metric):
 def test_a_callable_that_returns_no_number_is_refused(returned):
     text = message(Y, SCORE, missingness=dm.missing.Fixed(P), metrics={"odd": lambda y, s: returned})
     assert text == f"metrics: 'odd' returned {returned!r}; a metric returns one number."
+
+
+def test_an_interval_has_the_confidence_level_of_its_evaluation():
+    settings: dict[str, Any] = {"missingness": dm.missing.Fixed(P), "metrics": ["recall", "roc_auc"]}
+    result, usual = dm.evaluate(Y, SCORE, confidence_level=0.5, **settings), dm.evaluate(Y, SCORE, **settings)
+    for name in result:
+        assert result[name].interval() == usual[name].interval(0.5) == result.intervals[name]
+        assert result[name].interval(0.9) == usual[name].interval()
+        assert result[name].to_dict()["confidence_level"] == 0.5
+        assert result.population[name].interval() == usual.population[name].interval(0.5)
+    assert "50% interval" in repr(result["recall"])
+    assert "50% interval" in result["recall"]._repr_html_()

@@ -152,11 +152,13 @@ def test_a_set_without_missing_rows_merges_with_given_probabilities():
 
 def test_sets_that_do_not_belong_together_do_not_merge():
     data = EvaluationSet(Y, SCORE)
-    with pytest.raises(InputError, match=r"threshold: cannot merge a set decided by threshold 0\.5 .* threshold 0\.3"):
+    with pytest.raises(InputError, match=r"threshold: one set has .* threshold 0\.5, the other .* threshold 0\.3"):
         data + EvaluationSet(Y, SCORE, threshold=0.3)
-    with pytest.raises(InputError, match=r"threshold: .* threshold 0\.5 .* y_pred"):
+    with pytest.raises(InputError, match=r"threshold: .* threshold 0\.5, the other from y_pred"):
         data + EvaluationSet(Y, SCORE, y_pred=[1, 0, 1, 1, 0, 0])
-    with pytest.raises(InputError, match="probability: one set has it, the other has 2 missing labels without it"):
+    with pytest.raises(
+        InputError, match="probability: one set has probabilities, the other has 2 missing labels without"
+    ):
         data + EvaluationSet(Y, SCORE, missingness=dm.missing.Fixed([0.5, 0.5]))
     with pytest.raises(TypeError):
         data + 1
@@ -237,7 +239,7 @@ def test_text_classes_of_every_kind_make_the_same_cells(labels):
 )
 def test_a_missing_label_value_counts_as_missing_only_when_said(labels, code):
     assert table(EvaluationSet(labels, SCORE, missing_label=code)) == EXPECTED
-    assert "means missing, say missing_label=" in message(labels, SCORE)
+    assert "means missing, pass missing_label=" in message(labels, SCORE)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +262,7 @@ def test_no_value_that_means_missing_adds_nothing():
 def test_a_missing_label_value_among_text_classes():
     labels = ["y", "n", "?", "y", "?", "n"]
     assert table(EvaluationSet(labels, SCORE, pos_label="y", missing_label="?")) == EXPECTED
-    assert "If '?' means missing, say missing_label='?'" in message(labels, SCORE, pos_label="y")
+    assert "If '?' means missing, pass missing_label='?'" in message(labels, SCORE, pos_label="y")
 
 
 @pytest.mark.parametrize("gap", [None, NAN, pd.NA, pd.NaT])
@@ -490,7 +492,7 @@ def test_no_rows_are_refused(empty):
 
 def test_scores_that_are_not_finite_are_refused_with_the_first_place():
     assert message([1, 0, 1], [0.5, NAN, NAN]) == (
-        "y_score: 2 of 3 values are NaN (first at row 1). Scores must be finite; drop or fill those rows."
+        "y_score: 2 of 3 values are NaN (first at row 1). Scores must be finite. Drop or impute those rows."
     )
     assert "y_score: 1 of 3 values is NaN (first at row 2)." in message([1, 0, 1], [0.5, 0.1, None])
     assert "y_score: 2 of 3 values are not finite (first -inf at row 1)." in message([1, 0, 1], [0.5, -np.inf, NAN])
@@ -506,21 +508,32 @@ def test_a_number_beyond_float64_is_not_a_finite_score():
 
 def test_a_third_label_is_refused_with_its_row():
     assert message([1, 0, None, 2, 2], [0.5] * 5) == (
-        "y_true: a third value 2 at row 3 besides 1 and 0. Labels take two values; the rest must be missing. "
-        "If 2 means missing, say missing_label=2."
+        "y_true: a third value 2 at row 3 in addition to 1 and 0. Labels take two values, or are missing. "
+        "To evaluate 1 against all other classes, pass y_true == 1 as the labels. "
+        "If a value means missing, pass missing_label=."
     )
-    assert "a third value inf at row 2 besides 1 and 0." in message([1, 0, np.inf], [0.5] * 3)
+    assert "a third value inf at row 2 in addition to 1 and 0." in message([1, 0, np.inf], [0.5] * 3)
     # A measured value is no code for missing, so there is no hint.
     assert message(np.array([0, 1, 0.25, 0.3]), [0.5] * 4).endswith(
-        "a third value 0.25 at row 2 besides 0 and 1. Labels take two values; the rest must be missing."
+        "a third value 0.25 at row 2 in addition to 0 and 1. Labels take two values, or are missing."
     )
+
+
+def test_a_class_is_never_called_missing():
+    labels = np.array([0, 1, 2, 1, 0])
+    text = message(labels, [0.5] * 5, pos_label=2)
+    assert text.endswith(
+        "To evaluate 2 against all other classes, pass y_true == 2 as the labels. "
+        "If a value means missing, pass missing_label=."
+    )
+    assert EvaluationSet(labels == 2, [0.5] * 5).counts()["positive"] == 1
 
 
 @pytest.mark.parametrize(
     "labels", [[1, 0, -1], [-1, 0, 1], [0, -1, 1], np.array([0.0, -1.0, 1.0]), pl.Series([-1, 1, 0]), [1, 0, -1, 7]]
 )
 def test_minus_one_among_three_labels_gets_a_hint(labels):
-    assert "If -1 means missing, say missing_label=-1." in message(labels, [0.5] * len(labels))
+    assert "If -1 means missing, pass missing_label=-1." in message(labels, [0.5] * len(labels))
 
 
 @pytest.mark.parametrize(
@@ -529,29 +542,29 @@ def test_minus_one_among_three_labels_gets_a_hint(labels):
         (
             ["no", "NO", "yes"],
             None,
-            "a third value 'NO' at row 1 besides 'no' and 'yes'. .* 'no' and 'NO' differ in case",
+            "a third value 'NO' at row 1 .* 'no' and 'yes'. Labels .* Spell 'no' and 'NO' alike, which differ in case",
         ),
-        (["no", "NO", "?", "yes"], None, r"spell them alike\. If '\?' means missing, say missing_label='\?'\."),
-        (["yes ", "yes", "no"], None, "'yes ' and 'yes' differ in case or spaces alone: spell them alike."),
-        (["no", "?", "yes", "n/a"], None, r"If '\?' and 'n/a' mean missing, say missing_label=\['\?', 'n/a'\]."),
-        (["no", "?", "yes", "n/a"], "?", r"If 'n/a' means missing, say missing_label=\['\?', 'n/a'\]."),
-        (["no", "maybe", "yes", "later"], None, "a third value 'maybe' at row 1 .* If one of them means missing"),
+        (["no", "NO", "?", "yes"], None, r"Spell .* spaces alone\. If '\?' means missing, pass missing_label='\?'\."),
+        (["yes ", "yes", "no"], None, "Spell 'yes ' and 'yes' alike, which differ in case or spaces alone."),
+        (["no", "?", "yes", "n/a"], None, r"If '\?' and 'n/a' mean missing, pass missing_label=\['\?', 'n/a'\]."),
+        (["no", "?", "yes", "n/a"], "?", r"If 'n/a' means missing, pass missing_label=\['\?', 'n/a'\]."),
+        (["no", "maybe", "yes", "later"], None, "a third value 'maybe' at row 1 .* If a value means missing"),
     ],
 )
 def test_odd_words_among_labels_are_told_at_once(labels, told, said):
     with pytest.raises(InputError, match=said) as caught:
         EvaluationSet(labels, [0.5] * len(labels), pos_label="yes", missing_label=told)
-    assert ("missing_label" in str(caught.value)) == ("spell them alike" not in str(caught.value) or "?" in labels)
+    assert ("missing_label" in str(caught.value)) == ("Spell" not in str(caught.value) or "?" in labels)
 
 
 @pytest.mark.parametrize("word", ["nan", "NA", "None", "", "unknown"])
 def test_a_word_for_missing_among_three_labels_gets_a_hint(word):
     for labels in ([word, "a", "b"], ["a", word, "b"], ["a", "b", word]):
-        assert f"If {word!r} means missing, say missing_label={word!r}." in message(labels, [0.5] * 3, pos_label="a")
+        assert f"If {word!r} means missing, pass missing_label={word!r}." in message(labels, [0.5] * 3, pos_label="a")
 
 
 def test_a_pos_label_that_no_label_has_is_refused():
-    expected = "y_true: pos_label={} is not among the labels ({}). Say which one is positive with pos_label=."
+    expected = "y_true: pos_label={} is not among the labels ({}). Set pos_label= to the positive label."
     assert message(["y", "n"], [0.1, 0.2]) == expected.format(1, "'y' and 'n'")
     assert message([1, 0], [0.1, 0.2], pos_label="1") == expected.format("'1'", "1 and 0")
     assert message(["1", "0"], [0.1, 0.2]) == expected.format(1, "'1' and '0'")
@@ -561,7 +574,7 @@ def test_a_pos_label_that_no_label_has_is_refused():
 
 @pytest.mark.parametrize("value", [[1], (1,), np.array([1, 0]), {"a": 1}, pd.Series([1])])
 def test_a_label_value_that_is_several_is_refused(value):
-    assert message(Y, SCORE, pos_label=value).startswith("pos_label: expected one label value, got ")
+    assert message(Y, SCORE, pos_label=value).endswith(f"of type {type(value).__name__}. It must be a single label.")
 
 
 @pytest.mark.parametrize("value", [np.array([-1, 0]), {"a": 1}, pd.Series([-1]), [-1, [-2]], (-1, (-2,)), [-1, {}]])
@@ -569,13 +582,15 @@ def test_what_cannot_be_a_missing_label_is_refused_by_its_value(value):
     odd = value[1] if isinstance(value, (list, tuple)) else value
     kind = type(odd).__name__
     assert message(Y, SCORE, missing_label=value) == (
-        f"missing_label: expected one label value or a list of some, got {odd!r} of type {kind}."
+        f"missing_label: {odd!r} of type {kind}. It must be a label, or a list of labels."
     )
 
 
 @pytest.mark.parametrize("gap", [None, NAN, pd.NA, pd.NaT])
 def test_a_gap_as_pos_label_is_refused(gap):
-    assert message(Y, SCORE, pos_label=gap) == f"pos_label: {gap!r} means a missing label. Say which label is positive."
+    assert message(Y, SCORE, pos_label=gap) == (
+        f"pos_label: {gap!r} means a missing label. Set pos_label= to the positive label."
+    )
 
 
 def test_one_value_cannot_be_positive_and_missing():
@@ -601,8 +616,8 @@ def test_what_is_no_probability_is_refused_with_its_place(probability, expected)
 @pytest.mark.parametrize("size", [0, 1, 3, 7])
 def test_a_wrong_number_of_probabilities_is_refused(size):
     assert message(Y, SCORE, probability=[0.5] * size) == (
-        f"probability: {size} value{'s' * (size != 1)} for 6 rows of which 2 are missing their label. "
-        "Give one per row, or one per missing row."
+        f"probability: {size} value{'s' * (size != 1)} for 6 rows, 2 of them without a label. "
+        "Pass one per row, or one per row without a label."
     )
 
 
@@ -625,7 +640,7 @@ def test_bad_weights_are_refused(weight, expected):
 
 @pytest.mark.parametrize("threshold", ["0.5", [0.5], np.array([0.5, 0.6]), pd.Series([0.5]), 1j, pd.NA, {}])
 def test_a_threshold_that_is_no_number_is_refused(threshold):
-    assert message(Y, SCORE, threshold=threshold) == f"threshold: expected a number, got {threshold!r}."
+    assert message(Y, SCORE, threshold=threshold) == f"threshold: {threshold!r}. It must be a number."
 
 
 def test_a_threshold_of_nan_is_refused():
@@ -635,8 +650,8 @@ def test_a_threshold_of_nan_is_refused():
 @pytest.mark.parametrize(
     ("y_pred", "expected"),
     [
-        ([1, 0, None, 1, 0, 0], "y_pred: missing at row 2. Every row needs a decision."),
-        ([1, 0, 2, 1, 0, 0], "y_pred: a third value 2 at row 2 besides 1 and 0. Decisions take two values."),
+        ([1, 0, None, 1, 0, 0], "y_pred: missing at row 2. Every row needs a prediction."),
+        ([1, 0, 2, 1, 0, 0], "y_pred: a third value 2 at row 2 in addition to 1 and 0. Predictions take two values."),
         ([1, 7, 1, 1, 7, 7], "y_pred: 7 at row 1 is none of the labels (1 and 0)."),
         ([3, 7, 3, 3, 7, 7], "y_pred: pos_label=1 is not among the labels (3 and 7)."),
         ("101100", "y_pred: '101100' is the name of a column. Pass its table as data=."),
@@ -649,13 +664,13 @@ def test_bad_decisions_are_refused(y_pred, expected):
 def test_a_decision_for_an_unknown_class_is_refused():
     labels = ["y", "n", None, "y", None, "n"]
     assert message(labels, SCORE, pos_label="y", y_pred=["y", "maybe", "y", "y", "y", "y"]) == (
-        "y_pred: 'maybe' at row 1 is none of the labels ('y' and 'n')."
+        "y_pred: 'maybe' at row 1 is none of the labels ('y' and 'n'). Predictions are labels, or 0 and 1."
     )
 
 
 def test_threshold_and_decisions_together_are_refused():
     assert message(Y, SCORE, threshold=0.3, y_pred=[1, 0, 1, 1, 0, 0]) == (
-        "threshold: 0.3, but y_pred already gives the decisions. Give one of them."
+        "threshold: 0.3, but y_pred already has the predictions. Pass one of the two."
     )
 
 

@@ -48,10 +48,10 @@ def test_a_group_without_a_value_leaves_chances_to_the_others(zero_division, sco
     assert math.isnan(found.distribution.mean())
     assert "(0/0 in w)" in found._words()[0]
     assert "of the others is most likely highest in x" in found._words()[1]
-    for chances in (found.largest, found.smallest):
+    for chances in (found.probability_highest, found.probability_lowest):
         assert math.isnan(chances["w"])
         assert chances["x"] + chances["y"] == pytest.approx(1.0, abs=1e-5)  # draws are never called certain
-    assert next(one for one in found.to_dict()["groups"] if one["group"] == "w")["largest"] is None
+    assert next(one for one in found.to_dict()["groups"] if one["group"] == "w")["probability_highest"] is None
 
 
 def test_equalized_odds_name_the_group_that_has_no_false_positive_rate():
@@ -68,8 +68,12 @@ def test_groups_that_are_all_zero_share_both_ends_and_are_said_to_be_level(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = result.disparity("fpr", kind)
-    assert list(found.largest.values()) == list(found.smallest.values()) == pytest.approx([1 / 3] * 3)
-    assert found.tie == 1.0
+    assert (
+        list(found.probability_highest.values())
+        == list(found.probability_lowest.values())
+        == pytest.approx([1 / 3] * 3)
+    )
+    assert found.probability_tie == 1.0
     assert found._words()[1] == "Fpr is the same in all of them."
     if kind == "ratio":
         assert found._words()[0].endswith("is undefined (fpr is 0 in all of them).")
@@ -81,7 +85,7 @@ def test_no_group_with_a_value_is_no_error():
         table = pd.DataFrame({"g": ["a"] * 9 + ["b"] * 9, "y": [1] * 18, "p": np.linspace(0.1, 0.9, 18)})
         result = dm.evaluate_by("y", "p", data=table, by="g", metrics=["roc_auc", "fpr"], zero_division=np.nan)
         found = result.disparity("roc_auc")
-    assert found._words() == ["Largest less smallest roc_auc over 2 groups is undefined (0/0 in a and b)."]
+    assert found._words() == ["Largest minus smallest roc_auc over 2 groups is undefined (0/0 in a and b)."]
     assert str(found)
 
 
@@ -107,7 +111,7 @@ def test_a_gap_in_the_population_says_so():
         shops(scope="population")
         .disparity("fpr")
         ._words()[0]
-        .startswith("Largest less smallest fpr over 3 groups in the population")
+        .startswith("Largest minus smallest fpr over 3 groups in the population")
     )
 
 
@@ -117,7 +121,17 @@ def test_a_gap_is_a_frame_of_its_groups(backend):
     found = shops(np.nan).disparity("recall")
     frame = found.to_frame(backend)
     names = frame.column_names if backend == "pyarrow" else list(frame.columns)
-    assert names == ["metric", "scope", "group", "mean", "low", "high", "largest", "smallest", "undefined"]
+    assert names == [
+        "metric",
+        "scope",
+        "group",
+        "mean",
+        "low",
+        "high",
+        "probability_highest",
+        "probability_lowest",
+        "undefined",
+    ]
     assert len(frame) == 3
     assert frame["mean"].to_numpy()[1] == pytest.approx(found.means[found.groups[1]])
 

@@ -14,7 +14,6 @@ from darkmetrics.exceptions import UndefinedMetricWarning
 from darkmetrics.methods import Method
 from darkmetrics.metrics import registered
 from darkmetrics.monitoring.p_values import verdict
-from darkmetrics.posterior import Posterior
 from darkmetrics.report.summarize import summarize
 
 # No row is known to be positive, so that recall is 0/0 with the chance that both missing rows are negative.
@@ -85,7 +84,7 @@ def test_a_plot_says_what_the_law_does_with_a_0_0(method, said):
 def test_a_target_is_missed_only_where_the_metric_is_defined(name):
     distribution = Normal(loc=0.5, scale=0.1, undefined=NONE_POSITIVE, method=name)
     recall: Any = registered("recall")
-    found = verdict(distribution, Posterior.single(np.array(P)), recall, 0.5, fill=None, n_draws=1)
+    found = verdict(distribution, None, recall, 0.5, fill=None, n_draws=1)
     assert found.missed == pytest.approx(0.5 * (1.0 - NONE_POSITIVE), abs=1e-12)
 
 
@@ -99,7 +98,7 @@ def test_laws_given_that_the_metric_is_defined_are_mixed_by_how_likely_that_is(n
 
 def test_nothing_is_proven_of_a_law_by_a_method_of_ones_own():
     result, _ = evaluated(Delta(), zero_division=np.nan)
-    assert "Nothing is proven of recall." in str(result)
+    assert "No error bound is proven for recall." in str(result)
 
 
 def test_a_report_does_not_say_of_a_method_of_ones_own_that_nothing_was_drawn():

@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics.missing import Unknown
-from darkmetrics.missingness.mixture import BOTH, BY_SCORE, nodes_of_reason
+from darkmetrics.missingness.mixture import BOTH, BY_SCORE, select_mechanism
 
 pytestmark = pytest.mark.skipif("DARKMETRICS_DATA" not in os.environ, reason="DARKMETRICS_DATA is not set")
 METRICS = ["precision", "recall", "accuracy", "f1", "roc_auc"]
@@ -53,9 +53,9 @@ class WithoutBoth(Unknown):
 
     def posterior(self, data):
         posterior = super().posterior(data)
-        kept = posterior.reason != BOTH
+        kept = posterior.mechanism != BOTH
         weight = posterior.weight[kept] / posterior.weight[kept].sum()
-        return dm.missing.Posterior(weight, posterior.probability[kept], bucket=posterior.bucket)
+        return dm.missing.Posterior(weight, posterior.probability[kept], column=posterior.column)
 
     def describe(self, data, posterior):
         return ""
@@ -69,5 +69,5 @@ def test_both_is_as_wide_as_its_prior_says(problems):
     labels, rows = problems[0]
     data = dm.EvaluationSet(labels, rows.score)
     posterior = Unknown().posterior(data)
-    spread = [nodes_of_reason(posterior, reason).probability.std(axis=0).mean() for reason in (BY_SCORE, BOTH)]
+    spread = [select_mechanism(posterior, reason).probability.std(axis=0).mean() for reason in (BY_SCORE, BOTH)]
     assert spread[1] > 2.0 * spread[0]

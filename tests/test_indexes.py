@@ -52,19 +52,19 @@ CALLS: dict[str, Any] = {
         SCORE,
         missingness=Covariates(LogisticRegression(), X.to_frame() if hasattr(X, "index") else X[:, None]),
     ),
-    "evaluate reference": lambda labels, scores: dm.evaluate(
-        Y, SCORE, missingness=dm.missing.Reference(labels, scores)
+    "evaluate reference": lambda y_true, y_score: dm.evaluate(
+        Y, SCORE, missingness=dm.missing.Reference(y_true, y_score)
     ),
-    "ByScore": lambda labels, scores: dm.evaluate(
-        Y, SCORE, missingness=ExponentialTilt(ByScore(reference=(labels, scores)), delta=0.1)
+    "ByScore": lambda y_true, y_score: dm.evaluate(
+        Y, SCORE, missingness=ExponentialTilt(ByScore(reference=dm.missing.Reference(y_true, y_score)), delta=0.1)
     ),
     "diagnose": lambda y_true, y_score: dm.diagnose(y_true, y_score),
-    "diagnose reference": lambda labels, scores: dm.diagnose(
-        Y, SCORE, missingness=dm.missing.Reference(labels, scores)
+    "diagnose reference": lambda y_true, y_score: dm.diagnose(
+        Y, SCORE, missingness=dm.missing.Reference(y_true, y_score)
     ),
     "backtest": lambda y_true, y_score: dm.backtest(y_true, y_score, n_repeats=2, missingness=dm.missing.Fixed(0.5)),
-    "backtest reference": lambda labels, scores: dm.backtest(
-        TRUTH, SCORE, n_repeats=2, missingness=ByScore(reference=(labels, scores))
+    "backtest reference": lambda y_true, y_score: dm.backtest(
+        TRUTH, SCORE, n_repeats=2, missingness=ByScore(reference=dm.missing.Reference(y_true, y_score))
     ),
     "backtest probability": lambda y_true, missingness: dm.backtest(
         y_true, SCORE, n_repeats=2, missingness={"own": dm.missing.Fixed(missingness)}
@@ -93,7 +93,7 @@ def test_columns_with_different_indexes_are_refused(name, index, place):
         CALLS[name](named(one), named(two, index))
     text = str(caught.value)
     assert f"{second}: its index differs from that of {first}, {place}." in text
-    assert text.endswith("bring them into one order with .loc[...], or give .to_numpy() of both if they are.")
+    assert text.endswith("Sort them into one order with .loc[...], or pass .to_numpy() of both if they have one.")
     assert "\n" not in text
 
 

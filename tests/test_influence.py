@@ -85,7 +85,7 @@ def test_influence_is_the_slope_of_the_definition(name, weighted):
 
 def test_every_metric_is_looked_at():
     names = {name.split("(")[0] for name in [*COUNTS, *LOSSES, *RANKS]}
-    assert names == set(dm.list_metrics())
+    assert names == set(dm.metrics.registered_names())
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -117,15 +117,15 @@ def test_periods_are_steps_and_segments_come_before_the_name(logged, rows):
     both = dm.evaluate_by(data=table, by="shop", **told).alerts({"recall": 0.5})
     done = logged(lambda: log_groups(both))
     assert sorted(done.returned) == sorted(
-        f"{shop}/recall{end}" for shop in (0, 1) for end in ("", "_low", "_high", "_chance_missed")
+        f"{shop}/recall{end}" for shop in (0, 1) for end in ("", "_low", "_high", "_probability_missed")
     )
     assert set(done.run.data.metrics) == set(done.returned)
 
 
 def test_another_kind_of_result_is_refused():
-    with pytest.raises(dm.InputError, match="result: expected what evaluate\\(\\) returns, got dict"):
+    with pytest.raises(dm.InputError, match="result: expected what evaluate returns, got dict"):
         log_evaluation({})  # type: ignore[arg-type]
-    with pytest.raises(dm.InputError, match="result: expected what evaluate_by\\(\\) returns, got dict"):
+    with pytest.raises(dm.InputError, match="result: expected what evaluate_by returns, got dict"):
         log_groups({})  # type: ignore[arg-type]
 
 

@@ -73,9 +73,10 @@ def test_words_and_objects_name_the_same_calibrator(word):
 @pytest.mark.parametrize("calibrator", ["isotonic", "scaling_binning", Beta(prior_sd=None)])
 def test_a_calibrator_without_a_likelihood_is_refused(calibrator):
     y, s, missing = rows(0, 100, 0.4, 0.2)
-    for model in (ByLabel(calibrator), ByScoreAndLabel((y, s), calibrator)):
+    for model in (ByLabel(calibrator), ByScoreAndLabel(dm.missing.Reference(y, s), calibrator)):
         with pytest.raises(
-            InputError, match=r"calibrator: .* must be 'beta', 'platt', Beta\(\) or Platt\(\) with its prior"
+            InputError,
+            match=r"calibrator: .* must be 'flexible', 'beta' or 'platt', or one of their objects with its prior",
         ):
             model.posterior(EvaluationSet(np.where(missing, NAN, y), s))
 
@@ -135,7 +136,7 @@ def test_reference_rows_say_how_many_positives_are_left_over():
     missing = rng.random(n) < np.where(y == 1.0, 0.6, 0.2)
     data = EvaluationSet(np.where(missing, NAN, y)[4000:], s[4000:])
     alone = shares(ByLabel(), data)
-    helped = shares(ByLabel(reference=(y[:4000], s[:4000])), data)
+    helped = shares(ByLabel(reference=dm.missing.Reference(y[:4000], s[:4000])), data)
     truth = y[4000:][missing[4000:]].mean()
     assert helped.std() < 0.35 * alone.std()
     assert helped.mean() == pytest.approx(truth, abs=3.0 * helped.std())
@@ -146,12 +147,12 @@ def test_buckets_change_little(model, monkeypatch):
     y, s, missing = rows(2, 6000, 0.5, 0.3)
     y_true = np.where(missing, NAN, y)
     data = EvaluationSet(y_true[:5000], s[:5000])
-    made = ByLabel() if model == "by_label" else ByScoreAndLabel((y[5000:], s[5000:]))
-    bucketed = made.posterior(data)
-    assert bucketed.probability.shape[1] <= 2048 < data.cells.score.size
+    made = ByLabel() if model == "by_label" else ByScoreAndLabel(dm.missing.Reference(y[5000:], s[5000:]))
+    binned = made.posterior(data)
+    assert binned.probability.shape[1] <= 2048 < data.cells.score.size
     monkeypatch.setattr(score_table_module, "_BUCKETS", 10**9)
     exact = made.posterior(data)
-    first, second = (posterior.on_all_cells.probability for posterior in (bucketed, exact))
+    first, second = (posterior.on_all_cells.probability for posterior in (binned, exact))
     # Half a bucket, 1/1024 of a range of log odds of 18, moves a probability by 2e-3; the choice of the nodes may move
     # each curve by more, their mean by a little. Rows next to an eighth's edge may change sides: fewer than 1 in 100.
     assert np.quantile(np.abs(first.mean(axis=0) - second.mean(axis=0)), 0.99) < 0.01
@@ -164,7 +165,7 @@ def test_buckets_change_little(model, monkeypatch):
 
 
 def test_selection_needs_reference_rows():
-    with pytest.raises(InputError, match=r"reference: missing\. Labels missing by score and label can only be told"):
+    with pytest.raises(InputError, match=r"reference: missing\. Effects of score and label can only be separated"):
         ByScoreAndLabel()
 
 
@@ -184,7 +185,7 @@ def test_selection_finds_the_share_of_positives_whatever_the_mechanism(kind):
         }[kind]
         missing = rng.random(3000) < gone
         data = EvaluationSet(np.where(missing, NAN, y)[1000:], s[1000:])
-        found = shares(ByScoreAndLabel((y[:1000], s[:1000])), data)
+        found = shares(ByScoreAndLabel(dm.missing.Reference(y[:1000], s[:1000])), data)
         truth = y[1000:][missing[1000:]].mean()
         # What the labels are, were the probabilities known, comes on top of the spread of the nodes.
         noise = np.sqrt(found.mean() * (1.0 - found.mean()) / data.n_missing)
@@ -212,7 +213,7 @@ def test_few_reference_labels_of_a_class_are_warned_of(positives, negatives):
         dm.evaluate(
             np.where(missing, NAN, y),
             s,
-            missingness=dm.missing.ByScoreAndLabel(reference=(labels, scores)),
+            missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(labels, scores)),
             metrics="f1",
         )
     # Labels that do not depend on the score contradict the rows as well.
@@ -223,7 +224,10 @@ def test_few_reference_labels_of_a_class_are_warned_of(positives, negatives):
 def test_selection_says_that_it_assumes_no_drift():
     y, s, missing = rows(0, 300, 0.4, 0.2)
     result = dm.evaluate(
-        np.where(missing, NAN, y), s, missingness=dm.missing.Unknown(reference=rows(1, 300, 0.0, 0.0)[:2]), metrics="f1"
+        np.where(missing, NAN, y),
+        s,
+        missingness=dm.missing.Unknown(reference=dm.missing.Reference(*rows(1, 300, 0.0, 0.0)[:2])),
+        metrics="f1",
     )
     assert result.assumption.startswith("Assumed: nothing about why labels are missing")
     assert result.assumption.endswith("no drift since.")
@@ -232,7 +236,7 @@ def test_selection_says_that_it_assumes_no_drift():
 
 def test_reference_rows_in_the_model_reach_the_diagnosis():
     y, s, missing = rows(0, 300, 0.4, 0.2)
-    reference = rows(1, 300, 0.0, 0.0)[:2]
+    reference = dm.missing.Reference(*rows(1, 300, 0.0, 0.0)[:2])
     result = dm.evaluate(np.where(missing, NAN, y), s, missingness=ByScoreAndLabel(reference), metrics="f1")
     assert result.reference is not None
     assert isinstance(result.reference, dm.EvaluationSet)
@@ -247,7 +251,7 @@ def test_reference_scores_on_another_scale_are_refused(model, reverse):
     labels, scores, _ = rows(1, 300, 0.0, 0.0)
     score, other = (logit(s), scores) if reverse else (s, logit(scores))
     with pytest.raises(InputError, match=r"reference: scores from .* but y_score is from .* same scale") as error:
-        dm.evaluate(np.where(missing, NAN, y), score, missingness=model(reference=(labels, other)))
+        dm.evaluate(np.where(missing, NAN, y), score, missingness=model(reference=dm.missing.Reference(labels, other)))
     assert "calibrator='platt'" in str(error.value)
 
 
@@ -255,7 +259,7 @@ def test_what_that_message_advises_works():
     y, s, missing = rows(0, 300, 0.4, 0.2)
     labels, scores, _ = rows(1, 300, 0.0, 0.0)
     narrow = np.clip(logit(s), 0.0, 1.0)  # margins that happen to lie in [0, 1]
-    model = ByScoreAndLabel((labels, logit(scores)), calibrator="platt")
+    model = ByScoreAndLabel(dm.missing.Reference(labels, logit(scores)), calibrator="platt")
     dm.evaluate(np.where(missing, NAN, y), narrow, missingness=model, metrics="f1")
 
 
@@ -263,7 +267,7 @@ def test_margins_on_both_sides_are_fine():
     y, s, missing = rows(0, 2000, 0.4, 0.2)
     labels, scores, _ = rows(1, 1000, 0.0, 0.0)
     data, margins = (EvaluationSet(np.where(missing, NAN, y), x) for x in (s, 4.0 * logit(s)))
-    plain = shares(ByScoreAndLabel((labels, scores), "platt"), data)
-    scaled = shares(ByScoreAndLabel((labels, 4.0 * logit(scores))), margins)
+    plain = shares(ByScoreAndLabel(dm.missing.Reference(labels, scores), "platt"), data)
+    scaled = shares(ByScoreAndLabel(dm.missing.Reference(labels, 4.0 * logit(scores))), margins)
     # The same regression but for a wider prior.
     assert plain.mean() == pytest.approx(scaled.mean(), abs=0.5 * plain.std())

@@ -16,6 +16,7 @@ from row_values import build_set
 from test_delayed import draw_by_mcmc
 
 METRICS = ["recall"]
+SLOW = pytest.mark.guarantees
 
 
 def simulate(seed, n=1500):
@@ -47,7 +48,9 @@ def evaluate_mechanism(mechanism, seed, n=1500):
         name, rate = mechanism.split(",")[0], by_label if "by_label," in mechanism else expit(1.5 * y - 1.5 - 0.5 * z)
         labels = hide(rng, y, rate)[rows]
         kind = missing.ByLabel if name == "by_label" else missing.ByScoreAndLabel
-        return dm.evaluate(labels, score[rows], missingness=kind(reference=reference), metrics=METRICS)
+        return dm.evaluate(
+            labels, score[rows], missingness=kind(reference=dm.missing.Reference(*reference)), metrics=METRICS
+        )
     if mechanism == "propensity":
         propensity = np.where(z < -1.4, 1.0, rng.choice([0.1, 0.3, 0.6], n))
         return dm.evaluate(
@@ -104,7 +107,7 @@ def test_derivatives_match_finite_differences(mechanism, monkeypatch):
     check_derivatives(Likelihood(model, power), theta)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=SLOW), pytest.param(2, marks=SLOW)])
 @pytest.mark.parametrize("mechanism", [m for m in MECHANISMS[2:] if "and_label" not in m])
 def test_draws_have_mean_and_sd_of_a_metropolis_run(mechanism, seed, monkeypatch):
     model, power, fitted = record_fit(mechanism, seed, monkeypatch)
@@ -175,15 +178,12 @@ def summarize_delays(fit: FittedSetting, draws, weight):
     return mean, np.sqrt(weight @ (values - mean) ** 2)
 
 
-MISSED = pytest.mark.xfail(strict=True, reason="missed: the mean above the threshold is off by 0.13 sd")
-
-
 @pytest.mark.parametrize(
     ("kind", "seed"),
     [
-        *(("times", seed) for seed in range(2)),
-        pytest.param("times", 2, marks=MISSED),
-        *(("times, maturity", seed) for seed in range(3)),
+        ("times", 0),
+        ("times, maturity", 0),
+        *(pytest.param(kind, seed, marks=SLOW) for kind in ("times", "times, maturity") for seed in (1, 2)),
     ],
 )
 def test_draws_of_delays_have_mean_and_sd_of_a_metropolis_run(kind, seed):

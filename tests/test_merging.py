@@ -1,4 +1,4 @@
-"""Sets that are added, taken from each other, put into buckets, told of late labels: against the rows themselves."""
+"""Sets that are added, taken from each other, put into bins, told of late labels: against the rows themselves."""
 
 from fractions import Fraction
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
-from darkmetrics._kernels.bucket_grid import bucket_index
+from darkmetrics._kernels.bin_grid import bin_index
 from darkmetrics.data.cells import Cells
 from darkmetrics.exceptions import InputError
 from row_values import build_set
@@ -23,7 +23,7 @@ def rows(n, rng, *, distinct=500):
 
 
 def assert_same(a, b, *, mean_to=0.0):
-    """Every array equal bit for bit, with its type; means of buckets to `mean_to` of their size."""
+    """Every array equal bit for bit, with its type; means of bins to `mean_to` of their size."""
     assert (a.threshold, a.pos_label, a.score_bins) == (b.threshold, b.pos_label, b.score_bins)
     for name, array in a.cells.arrays().items():
         other = getattr(b.cells, name)
@@ -66,7 +66,7 @@ def test_thirty_days_added_up_are_the_rows_of_all_days(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_thirty_days_in_buckets_added_up_are_the_buckets_of_all_days(kind):
+def test_thirty_days_in_bins_added_up_are_the_bins_of_all_days(kind):
     rng = np.random.default_rng(2)
     y, score = rows(6000, rng)
     more = more_columns(kind, y.size, rng)
@@ -77,22 +77,22 @@ def test_thirty_days_in_buckets_added_up_are_the_buckets_of_all_days(kind):
     ]
     union = build_set(y, score, **more).binned(256)
     assert union.score_bins == 256
-    # Some days finer than others: the coarsest counts, because buckets are nested.
+    # Some days finer than others: the coarsest counts, because bins are nested.
     mixed = [one.binned(256 << (i % 3)) for i, one in enumerate(days)]
     # Means of a few hundred numbers, added up in another order.
     assert_same(EvaluationSet.concat(mixed), union, mean_to=1e-12)
     assert_same(sum(mixed[1:], mixed[0]), union, mean_to=1e-12)
-    assert_same(days[0] + sum(mixed[2:], mixed[1]), union, mean_to=1e-12)  # an exact day beside bucketed ones
+    assert_same(days[0] + sum(mixed[2:], mixed[1]), union, mean_to=1e-12)  # an exact day beside binned ones
 
 
-def test_a_bucket_holds_the_rows_of_its_grid_cell_on_one_side_of_the_threshold():
+def test_a_bin_holds_the_rows_of_its_grid_cell_on_one_side_of_the_threshold():
     rng = np.random.default_rng(3)
     y, score = rows(3000, rng)
     threshold = float(np.quantile(score, 0.6))
     data = EvaluationSet(y, score, threshold=threshold).binned(64)
     expected: dict[Any, list[Any]] = {}
     for label, s in zip(y.tolist(), score.tolist(), strict=True):
-        key = int(bucket_index(np.array([s]), 64)[0]), s >= threshold
+        key = int(bin_index(np.array([s]), 64)[0]), s >= threshold
         expected.setdefault(key, []).append((s, label))
     cells: Any = data.cells
     assert cells.score.size == len(expected)
@@ -113,15 +113,15 @@ def test_coarsening_in_two_steps_is_coarsening_at_once():
     assert_same(data.binned(100), data.binned(64))  # rounded down to a power of two
 
 
-def test_a_set_whose_buckets_hold_one_score_each_stays_exact():
+def test_a_set_whose_bins_hold_one_score_each_stays_exact():
     data = EvaluationSet([1, 0, None], [0.1, 0.5, 0.9])
     assert data.binned(65536) is data
-    bucketed = EvaluationSet([1, 0, None], [0.1, 0.1000001, 0.9]).binned(64)
-    assert bucketed.binned(128) is bucketed  # finer than it is, it cannot become
+    binned = EvaluationSet([1, 0, None], [0.1, 0.1000001, 0.9]).binned(64)
+    assert binned.binned(128) is binned  # finer than it is, it cannot become
 
 
 @pytest.mark.parametrize("bad", [15, 0, -1, 64.0, True, "64", None])
-def test_a_number_of_buckets_is_a_whole_number_of_at_least_16(bad):
+def test_a_number_of_bins_is_a_whole_number_of_at_least_16(bad):
     with pytest.raises(InputError, match=r"^score_bins: expected a whole number of at least 16, got"):
         EvaluationSet([1, 0], [0.1, 0.9]).binned(bad)
 
@@ -141,7 +141,7 @@ def test_what_was_added_can_be_taken_away(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_added_in_buckets_can_be_taken_away_but_for_the_ends_of_buckets(kind):
+def test_what_was_added_in_bins_can_be_taken_away_but_for_the_ends_of_bins(kind):
     rng = np.random.default_rng(6)
     y, score = rows(2000, rng)
     more = more_columns(kind, y.size, rng)
@@ -169,21 +169,21 @@ def test_taking_away_rows_that_are_not_there_names_score_and_counts():
     ):
         with pytest.raises(InputError, match=rf"^cells: {text}\. Only rows that are in a set"):
             data - EvaluationSet(y, s)
-    bucketed = EvaluationSet([1, 0], [0.9, 0.9001]).binned(16)
+    binned = EvaluationSet([1, 0], [0.9, 0.9001]).binned(16)
     with pytest.raises(InputError, match=r"1 unlabeled row to take away at score 0\.90005, where the set has 0"):
-        bucketed - EvaluationSet([None], [0.90005])
+        binned - EvaluationSet([None], [0.90005])
 
 
 def test_only_sets_of_one_threshold_and_class_go_together():
     data = EvaluationSet([1, 0, None], [0.9, 0.2, 0.7])
     for operation in (lambda a, b: a - b, lambda a, b: a + b, lambda a, b: a.with_labels(b)):
-        with pytest.raises(InputError, match=r"^threshold: cannot merge"):
+        with pytest.raises(InputError, match=r"^threshold: one set has predictions"):
             operation(data, EvaluationSet([1], [0.9], threshold=0.3))
-        with pytest.raises(InputError, match=r"^pos_label: cannot merge"):
+        with pytest.raises(InputError, match=r"^pos_label: 1 is positive in one set"):
             operation(data, EvaluationSet(["a"], [0.9], pos_label="a"))
     with pytest.raises(TypeError):
         data - 1
-    with pytest.raises(InputError, match=r"^late: expected an EvaluationSet"):
+    with pytest.raises(InputError, match=r"^late: a list\. It must be an EvaluationSet"):
         data.with_labels([1])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^sets: none given"):
         EvaluationSet.concat([])
@@ -214,14 +214,14 @@ def test_a_set_that_is_told_of_late_labels_is_the_set_of_the_rows_with_their_lab
         assert_same(coarse.with_labels(late), expected, mean_to=1e-12)
         assert_same(early.with_labels(late.binned(score_bins)), expected, mean_to=1e-12)
         return
-    # Which of a bucket's probabilities are left is not known; old rows away and new ones in their place is right.
-    with pytest.raises(InputError, match=r"^late: the set has probabilities and its scores are in buckets"):
+    # Which of a bin's probabilities are left is not known; old rows away and new ones in their place is right.
+    with pytest.raises(InputError, match=r"^late: the set has probabilities, and its scores are in bins"):
         coarse.with_labels(late)
     before = EvaluationSet(y[missing], score[missing], missingness=dm.missing.Fixed(more["probability"][missing]))
     assert_same(coarse - before + late, expected, mean_to=1e-9)
 
 
-def test_rows_taken_out_of_buckets_of_the_largest_scores_leave_finite_means():
+def test_rows_taken_out_of_bins_of_the_largest_scores_leave_finite_means():
     data = EvaluationSet([1, 0, 1, 0], [1.7e308, 1.75e308, 1.79e308, -1.0]).binned(16)
     left = (data + data) - data
     np.testing.assert_allclose(left.cells.score, data.cells.score, rtol=1e-12)
@@ -234,7 +234,7 @@ def test_more_late_labels_than_are_missing_name_score_and_counts():
         ([1], [0.9], r"1 label for score 0\.9, where 0 are missing"),
         ([1], [0.8], r"1 label for score 0\.8, where 0 are missing"),
     ):
-        with pytest.raises(InputError, match=rf"^late: {text}\. Late labels belong to rows"):
+        with pytest.raises(InputError, match=rf"^late: {text}\. Labels that arrive belong to rows"):
             data.with_labels(EvaluationSet(y, s))
     weighted = EvaluationSet([1, None], [0.9, 0.7], sample_weight=[1, 2])
     with pytest.raises(InputError, match=r"^late: 1 label for score 0\.7 and weight 3, where 0 are missing"):
@@ -243,7 +243,7 @@ def test_more_late_labels_than_are_missing_name_score_and_counts():
 
 def test_late_labels_need_the_probability_by_which_rows_are_matched():
     data = EvaluationSet([1, None], [0.9, 0.7], missingness=dm.missing.Fixed([0.4]))
-    with pytest.raises(InputError, match=r"^late: it has no probability"):
+    with pytest.raises(InputError, match=r"^late: no probabilities, but the set has some"):
         data.with_labels(EvaluationSet([1], [0.7]))
 
 
@@ -252,10 +252,10 @@ def test_labels_that_did_not_come_change_nothing():
     assert_same(data.with_labels(EvaluationSet([None, None], [0.7, 0.1])), data)
 
 
-# ------------------------------------------------------------------------------------------ what buckets keep
+# ------------------------------------------------------------------------------------------ what bins keep
 
 
-def test_every_view_of_a_bucketed_set_keeps_its_buckets():
+def test_every_view_of_a_bined_set_keeps_its_bins():
     rng = np.random.default_rng(8)
     y, score = rows(1000, rng)
     data = EvaluationSet(y, score).binned(64)
@@ -267,11 +267,11 @@ def test_every_view_of_a_bucketed_set_keeps_its_buckets():
         assert np.all(columns["score"] <= columns["high"])
     assert (
         repr(data)
-        == f"EvaluationSet(1,000 rows, {data.n_missing} missing, {data.cells.score.size} cells in 64 score buckets)"
+        == f"EvaluationSet(1,000 rows, {data.n_missing} missing, {data.cells.score.size} cells in 64 score bins)"
     )
 
 
-def test_a_threshold_inside_a_bucket_is_refused_and_at_its_lowest_score_is_exact():
+def test_a_threshold_inside_a_bin_is_refused_and_at_its_lowest_score_is_exact():
     rng = np.random.default_rng(9)
     y, score = rows(3000, rng)
     exact, data = EvaluationSet(y, score), EvaluationSet(y, score).binned(64)
@@ -282,10 +282,10 @@ def test_a_threshold_inside_a_bucket_is_refused_and_at_its_lowest_score_is_exact
         if low < high:
             inside = float(np.nextafter(low, 2.0))
             with pytest.raises(
-                InputError, match=r"^threshold: \S+ lies inside a bucket of scores from \S+ to \S+, whose"
+                InputError, match=r"^threshold: \S+ lies inside a bin of scores from \S+ to \S+\. The rows"
             ):
                 data.with_threshold(inside)
-            with pytest.raises(InputError, match=r"Build the set with that threshold, or take"):
+            with pytest.raises(InputError, match=r"Build the set with that threshold, or pass"):
                 data.with_threshold(high)
     data.with_threshold(-5.0)
     data.with_threshold(5.0)

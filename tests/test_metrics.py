@@ -4,6 +4,7 @@ import inspect
 import math
 import warnings
 from fractions import Fraction
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,7 @@ from oracle import Problem
 # Read when tests are collected, before any of them can register more.
 RECORDS: list[Metric] = [
     record.example if isinstance(record, Family) else record
-    for record in (dm.metrics.registered(name) for name in dm.list_metrics())
+    for record in (dm.metrics.registered(name) for name in dm.metrics.registered_names())
 ]
 NAMES = [record.name for record in RECORDS]
 # Where rows are compared with weights, the top k is a count: a fraction is rounded to whole rows, but not of weights.
@@ -257,7 +258,7 @@ def test_every_metric_says_what_it_means(metric):
     assert metric.range[0] < metric.range[1]
 
 
-@pytest.mark.parametrize("name", dm.list_metrics())
+@pytest.mark.parametrize("name", dm.metrics.registered_names())
 def test_every_family_can_be_made_from_the_name_of_its_example(name):
     record = dm.metrics.registered(name)
     text = record.example.name if isinstance(record, Family) else record.name
@@ -326,7 +327,7 @@ def test_a_wrong_direction_would_be_noticed():
 def test_a_registered_metric_is_found_by_its_name():
     share = ConfusionMetric(name="alerts", formula=lambda tp, fp, fn, tn: (tp + fp) / (tp + fp + fn + tn))
     assert dm.register_metric(share) is share
-    assert "alerts" in dm.list_metrics()
+    assert "alerts" in dm.metrics.registered_names()
     assert evaluated([1, 0, None, 0], [0.9, 0.8, 0.7, 0.1], "alerts")["alerts"].mean() == pytest.approx(0.75)
 
 
@@ -340,14 +341,14 @@ def test_a_registered_family_takes_its_parameter_from_the_text():
 
 def test_a_name_is_registered_twice_only_on_request():
     mine = ConfusionMetric(name="recall", formula=lambda tp, fp, fn, tn: 0.25 + 0.0 * tp)
-    with pytest.raises(dm.InputError, match=r"'recall' is already registered; pass overwrite=True"):
+    with pytest.raises(dm.InputError, match=r"'recall' is already registered. Pass overwrite=True"):
         dm.register_metric(mine)
     dm.register_metric(mine, overwrite=True)
     assert evaluated([1, 0, None, 0], [0.9, 0.8, 0.7, 0.1], "recall")["recall"].mean() == pytest.approx(0.25)
 
 
 def test_what_is_not_a_metric_cannot_be_registered():
-    with pytest.raises(dm.InputError, match="expected a Metric such as ConfusionMetric"):
+    with pytest.raises(dm.InputError, match="It must be a Metric such as ConfusionMetric"):
         dm.register_metric(sklearn.metrics.roc_auc_score)
 
 
@@ -378,7 +379,7 @@ def test_a_top_that_ends_in_half_a_row_is_the_same_whatever_all_rows_weigh(weigh
 
 @pytest.mark.parametrize("name", ["fbeta", "precision_at_k", "recall_at_k", "lift_at_k"])
 def test_a_family_without_its_parameter_is_answered_with_an_example(name):
-    with pytest.raises(dm.InputError, match=rf"'{name}' needs a parameter, for example '{name}\("):
+    with pytest.raises(dm.InputError, match=rf"'{name}' has no parameter. Pass one, such as '{name}\("):
         dm.metrics.metrics_from(name)
 
 
@@ -441,7 +442,7 @@ def test_a_name_that_makes_no_sense_is_refused(text):
 
 @pytest.mark.parametrize(
     ("metrics", "message"),
-    [([], "none given"), (["recall", "recall"], "'recall' is asked for twice"), (3, "expected"), ([3], "expected")],
+    [([], "none"), (["recall", "recall"], "'recall' is passed twice"), (3, "names or metrics"), ([3], "a Metric")],
 )
 def test_a_list_of_metrics_that_makes_no_sense_is_refused(metrics, message):
     with pytest.raises(dm.InputError, match=message):
@@ -519,12 +520,76 @@ def test_the_law_of_a_sklearn_metric_equals_brute_force(function):
     assert_equals_oracle(distribution, by_hand(problem, lambda y, s, d: float(function(y.astype(int), s))))
 
 
+SKLEARN = {
+    "f1_score": (sklearn.metrics.f1_score, "decision"),
+    "fbeta_score": (partial(sklearn.metrics.fbeta_score, beta=2), "decision"),
+    "balanced_accuracy_score": (sklearn.metrics.balanced_accuracy_score, "decision"),
+    "matthews_corrcoef": (sklearn.metrics.matthews_corrcoef, "decision"),
+    "jaccard_score": (sklearn.metrics.make_scorer(sklearn.metrics.jaccard_score), "decision"),
+    "zero_one_loss": (sklearn.metrics.zero_one_loss, "decision"),
+    "neg_zero_one_loss": (
+        sklearn.metrics.make_scorer(sklearn.metrics.zero_one_loss, greater_is_better=False),
+        "decision",
+    ),
+    "log_loss": (partial(sklearn.metrics.log_loss, labels=None), "score"),
+    "neg_brier_score_loss": (sklearn.metrics.get_scorer("neg_brier_score"), "score"),
+    "roc_auc_score": (sklearn.metrics.get_scorer("roc_auc"), "score"),
+    "average_precision_score": (sklearn.metrics.average_precision_score, "score"),
+}
+# Those of which the arguments make another metric: they are called.
+SKLEARN_CALLED = {
+    "f1_score": (partial(sklearn.metrics.f1_score, average="macro"), "decision"),
+    "recall_score": (partial(sklearn.metrics.recall_score, pos_label=0), "decision"),
+    "cohen_kappa_score": (partial(sklearn.metrics.cohen_kappa_score, weights="linear"), "decision"),
+    "d2_log_loss_score": (sklearn.metrics.d2_log_loss_score, "score"),
+    "precision_score": (sklearn.metrics.get_scorer("precision_weighted"), "decision"),
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", [*SKLEARN, *(f"called {name}" for name in SKLEARN_CALLED)])
+def test_a_function_or_scorer_of_sklearn_is_what_it_computes(name, weighted):
+    """By brute force: the function itself, on every label assignment."""
+    is_called = name.startswith("called ")
+    function, kind = (SKLEARN_CALLED if is_called else SKLEARN)[name.removeprefix("called ")]
+    problem = random_problem(1, rows=12, missing=5, weighted=weighted)
+    weights = {"sample_weight": problem.weight} if weighted else {}
+    (metric,) = dm.metrics.metrics_from(function)
+    assert metric.name == name.removeprefix("called ")
+    assert isinstance(metric, dm.metrics.CallableMetric) is is_called
+    is_scorer = hasattr(function, "_score_func")
+    compute = partial(function._score_func, **function._kwargs) if is_scorer else function
+    sign = function._sign if is_scorer else 1
+    distribution = evaluated(problem.y, problem.score, function, problem.p, zero_division=math.nan, **weights)
+
+    def value(y, s, d):
+        return sign * float(compute(y.astype(int), d.astype(int) if kind == "decision" else s, **weights))
+
+    assert_equals_oracle(distribution[metric.name], by_hand(problem, value))
+
+
+def test_a_function_of_predictions_is_called_once_for_each_pair_of_counts():
+    calls = []
+
+    def share(y_true, y_pred):
+        calls.append(1)
+        return float(np.mean(y_true == y_pred))
+
+    rng = np.random.default_rng(0)
+    y_score = rng.random(2000)
+    y_true = np.where(rng.random(2000) < 0.3, np.nan, rng.random(2000) < y_score)
+    fast = evaluated(y_true, y_score, "accuracy", y_score[np.isnan(y_true)])["accuracy"]
+    called = evaluated(y_true, y_score, share, y_score[np.isnan(y_true)], method="monte_carlo", rng=0)["share"]
+    assert called.mean() == pytest.approx(fast.mean(), abs=4.0 * fast.std() / 100.0)
+    assert len(calls) < 3000  # of 10,000 draws
+
+
 def test_a_callable_gets_the_weights():
     problem = random_problem(1, rows=12, missing=5, weighted=True)
-    function = sklearn.metrics.average_precision_score
+    function = sklearn.metrics.hinge_loss
     distribution = evaluated(problem.y, problem.score, function, problem.p, sample_weight=problem.weight)
     truth = by_hand(problem, lambda y, s, d: float(function(y.astype(int), s, sample_weight=problem.weight)))
-    assert_equals_oracle(distribution["average_precision_score"], truth)
+    assert_equals_oracle(distribution["hinge_loss"], truth)
 
 
 def test_a_callable_may_be_undefined():
@@ -542,14 +607,14 @@ def test_fifteen_missing_rows_are_few_enough_for_a_callable_and_sixteen_are_not(
     distribution = evaluated([None] * 15, score[:15], {"m": lambda y, s: y.mean()}, method="exact")["m"]
     # Mean and variance of a share of 15 fair coins.
     assert (distribution.mean(), distribution.var()) == pytest.approx((0.5, 0.25 / 15))
-    with pytest.raises(dm.exceptions.MethodError, match="16 missing rows are too many"):
+    with pytest.raises(dm.exceptions.MethodError, match="'exact' with 16 missing rows"):
         evaluated([None] * 16, score, {"m": lambda y, s: y.mean()}, method="exact")
 
 
 def test_a_callable_names_itself():
-    (metric,) = dm.metrics.metrics_from(sklearn.metrics.roc_auc_score)
-    assert metric.name == "roc_auc_score"
-    assert metric.meaning == (inspect.getdoc(sklearn.metrics.roc_auc_score) or "").splitlines()[0]
+    (metric,) = dm.metrics.metrics_from(sklearn.metrics.hinge_loss)
+    assert metric.name == "hinge_loss"
+    assert metric.meaning == (inspect.getdoc(sklearn.metrics.hinge_loss) or "").splitlines()[0]
 
 
 # ------------------------------------------------------------------------------------------------------- bad input
@@ -577,7 +642,7 @@ def test_a_probability_score_is_refused_for_scores_outside_zero_to_one(name, bad
 
 
 def test_a_loss_of_the_wrong_shape_is_refused():
-    with pytest.raises(dm.InputError, match=r"loss: 'mean' returned shape \(\) for 3 rows; one loss per row"):
+    with pytest.raises(dm.InputError, match=r"loss: 'mean' returned shape \(\) for 3 rows. It must"):
         evaluated([1, 0, None], [0.9, 0.4, 0.7], LossMetric(name="mean", loss=lambda y, s: np.mean(y - s)))
 
 
@@ -594,7 +659,7 @@ def test_an_infinite_loss_is_refused():
 
 
 def test_a_callable_that_returns_no_number_is_refused():
-    with pytest.raises(dm.InputError, match=r"(?s)'confusion_matrix' returned .* a metric returns one number"):
+    with pytest.raises(dm.InputError, match=r"(?s)'confusion_matrix' returned .* A metric returns one number"):
         evaluated([1, 0, None], [1, 0, 1], sklearn.metrics.confusion_matrix)
 
 

@@ -1,5 +1,8 @@
 """Posteriors of the mechanisms against Metropolis, scipy's optimizers and unbinned rows."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -45,11 +48,8 @@ def build(mechanism, y, s, reference):
     calibrator = fit_data.logistic_calibrator("flexible")
     rows, model = fit_data.rows(calibrator), Model()
     label = add_curve(model, calibrator, rows)
-    if mechanism == "by score":
-        missing = add_by_score(model, label, rows)
-    else:
-        add = add_by_label if mechanism == "by label" else add_by_score_and_label
-        missing, _ = add(model, label, rows)
+    declare: Any = (add_by_score, add_by_label, add_by_score_and_label)[MECHANISMS.index(mechanism)]
+    missing, _ = declare(model, label, rows)
     add_reference(model, calibrator, fit_data.reference)
     return model, missing, rows
 
@@ -62,23 +62,42 @@ def summarize(fitted, missing, rows):
     return mean, np.sqrt(fitted.weight @ (values - mean) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_posterior_has_mean_and_sd_of_a_metropolis_run(mechanism, seed):
-    model, missing, rows = build(mechanism, *simulate(mechanism, seed))
-    fitted = fit_model(model)
+def run_metropolis(mechanism, model, seed):
+    """Return the draws of a run as a fit."""
     n_steps = {"by score": 4000, "by label": 6000, "by score and label": 12000}[mechanism]
     theta = sample_posterior_by_metropolis(model, n_steps=n_steps, seed=seed)
-    weight = np.full(len(theta), 1.0 / len(theta))
-    run = FittedModel(model, theta, weight, np.nan, np.nan, np.nan, True, fitted.mode, None)
+    return FittedModel(
+        model, theta, np.full(len(theta), 1.0 / len(theta)), np.nan, np.nan, np.nan, True, theta[0], None
+    )
+
+
+def assert_posterior_is_that_of(run, fitted, missing, rows):
     (mean, sd), (expected_mean, expected_sd) = (summarize(f, missing, rows) for f in (fitted, run))
     # The error of the run itself is about 0.01 standard deviations of a mean, and 1% of a standard deviation.
     np.testing.assert_array_less(np.abs(mean - expected_mean), 0.1 * expected_sd)
     np.testing.assert_allclose(sd, expected_sd, rtol=0.07)
     assert np.mean(np.abs(mean - expected_mean) / expected_sd) < 0.06
     assert np.mean(np.abs(sd / expected_sd - 1.0)) < 0.04
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.guarantees) for seed in range(1, 10))])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_posterior_has_mean_and_sd_of_a_metropolis_run(mechanism, seed):
+    model, missing, rows = build(mechanism, *simulate(mechanism, seed))
+    fitted = fit_model(model)
+    assert_posterior_is_that_of(run_metropolis(mechanism, model, seed), fitted, missing, rows)
     # Proposals are centered where the density is, with missing rates integrated out.
     assert fitted.effective_size > 0.7 * len(fitted.theta)
+
+
+def test_metropolis_run_detects_a_wrong_posterior():
+    """The negative control: a discounted likelihood, and draws without their weights."""
+    model, missing, rows = build("by label", *simulate("by label", 0))
+    run, fitted = run_metropolis("by label", model, 0), fit_model(model)
+    unweighted = replace(fitted, weight=np.full(len(fitted.theta), 1.0 / len(fitted.theta)))
+    for wrong in (fit_model(model, likelihood_power=0.8), unweighted):
+        with pytest.raises(AssertionError):
+            assert_posterior_is_that_of(run, wrong, missing, rows)
 
 
 KINDS = ["usual", "positives only", "negatives only", "separable", "constant", "few"]

@@ -43,11 +43,11 @@ def test_the_mix_of_rows_is_what_the_scores_alone_move(kind):
     for metric in ("recall", "accuracy", "roc_auc"):
         split = found.split(metric)
         assert split.mix == pytest.approx(mixed[metric] - first[metric], abs=0.012), metric
-        assert split.rest == pytest.approx(last[metric] - mixed[metric], abs=0.02), metric
+        assert split.remainder == pytest.approx(last[metric] - mixed[metric], abs=0.02), metric
         assert sum(split) == pytest.approx(found[metric].mean(), abs=1e-12)
     # The control: the one part is not the other.
     if kind != "both":
-        parts = [abs(found.split("accuracy").mix), abs(found.split("accuracy").rest)]
+        parts = [abs(found.split("accuracy").mix), abs(found.split("accuracy").remainder)]
         assert max(parts) > 4.0 * min(parts)
         assert (parts[0] > parts[1]) == (kind == "rows")
 
@@ -77,7 +77,7 @@ def test_where_earlier_rows_do_not_say_the_mix_is_not_known():
         assert found.to_dict()["metrics"]["accuracy"]["mix"] is None
         assert "these rows do not say" in str(found)
     entry = dm.compare_evaluations(low, high).to_dict()["metrics"]["accuracy"]
-    assert entry["mix"] + entry["rest"] == pytest.approx(entry["mean"], abs=1e-12)
+    assert entry["mix"] + entry["remainder"] == pytest.approx(entry["mean"], abs=1e-12)
     with pytest.raises(KeyError, match="unknown metric 'recal'"):
         dm.compare_evaluations(low, high).split("recal")
 

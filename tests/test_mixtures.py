@@ -24,7 +24,7 @@ from oracle import Problem
 
 REGISTERED = [
     r.example.name if isinstance(r, dm.metrics.Family) else r.name
-    for r in (dm.metrics.registered(name) for name in dm.list_metrics())
+    for r in (dm.metrics.registered(name) for name in dm.metrics.registered_names())
 ]
 NAMES = [*REGISTERED, "roc_auc(ties='full')", "recall_at_k(0.4)", "precision_at_k(3)"]
 COUNTS = [
@@ -184,7 +184,7 @@ def test_certain_nodes_that_disagree_are_a_mixture_of_points():
 
 def test_certain_nodes_that_agree_are_a_point():
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.4])
-    posterior = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), bucket=np.array([0, 1]))
+    posterior = Posterior(np.array([0.25, 0.75]), np.array([[0.0, 1.0], [0.0, 1.0]]), column=np.array([0, 1]))
     distribution = solve("accuracy", data, posterior)["accuracy"]
     assert distribution.std() == 0.0
     assert distribution.mean() == 1.0
@@ -391,11 +391,11 @@ def distance(distribution, sampled):
     return float(max(at, np.abs(distribution.cdf(sampled.atoms - 1e-9) - np.append(0.0, level[:-1])).max()))
 
 
-@pytest.mark.parametrize("bucketed", [False, True])
+@pytest.mark.parametrize("binned", [False, True])
 @pytest.mark.parametrize("name", ["precision", "recall", "f1", "roc_auc", "brier"])
-def test_sampled_mixture_is_within_its_dkw_band(name, bucketed):
+def test_sampled_mixture_is_within_its_dkw_band(name, binned):
     data, posterior = large_problem(600)
-    if bucketed:
+    if binned:
         posterior = in_buckets(posterior, np.arange(data.missing_cells.size) // 4)
     distribution = solve(name, data, posterior)[name]
     sampled = solve(name, data, posterior, method=dm.methods.MonteCarlo(DRAWS), rng=1)[name]

@@ -18,7 +18,8 @@ import darkmetrics as dm
 import oracle
 from alerting import alerts_by
 from darkmetrics.exceptions import MethodError
-from darkmetrics.monitoring import Alert, evaluate_by, groups
+from darkmetrics.monitoring import Alert, evaluate_by, tasks
+from darkmetrics.monitoring import result as result_module
 from darkmetrics.monitoring.wording import records_of
 from darkmetrics.processes import generators_from, run_each
 from darkmetrics.question import Question
@@ -126,11 +127,11 @@ def test_weights_probabilities_and_decisions_are_those_of_the_columns():
 def test_buckets_leave_metrics_of_decisions_as_they_are():
     table = rows()
     settings: dict[str, Any] = {"metrics": ["recall", "roc_auc"], "missingness": dm.missing.Fixed(0.5)}
-    exact, bucketed = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
-    assert bucketed.total.data.score_bins == 64
+    exact, binned = (by(table, score_bins=bins, **settings) for bins in ("exact", 64))
+    assert binned.total.data.score_bins == 64
     for key in exact:
-        assert bucketed.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
-        assert bucketed.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
+        assert binned.groups[key].metrics["recall"] == exact.groups[key].metrics["recall"]
+        assert binned.groups[key].metrics["roc_auc"] != exact.groups[key].metrics["roc_auc"]
 
 
 def test_neither_processes_nor_the_order_of_rows_matter():
@@ -185,8 +186,8 @@ def test_groups_are_evaluated_once_while_their_evaluations_fit_into_memory(monke
 
 
 def test_groups_that_do_not_fit_into_memory_are_evaluated_again_with_the_same_numbers(monkeypatch):
-    monkeypatch.setattr(groups, "_MAX_KEPT", 0)
-    monkeypatch.setattr(groups, "_MAX_KEPT_AGAIN", 0)
+    monkeypatch.setattr(tasks, "_MAX_KEPT", 0)
+    monkeypatch.setattr(result_module, "_MAX_KEPT_AGAIN", 0)
     result = quietly(rows(400, shop=np.arange(400) % 4), "shop", metrics="accuracy", missingness=dm.missing.Fixed(0.5))
     assert not result.evaluations
     assert result[2]["accuracy"].mean() == result.groups[(2,)].metrics["accuracy"].mean
@@ -242,7 +243,7 @@ def test_late_labels_are_noted_once():
 def test_the_total_and_missing_values_are_not_mistaken_for_groups():
     table = rows()
     table["country"] = table["country"].replace({"DE": "all", "FR": "(missing)", "IT": None})
-    names = [row[0] for row in by(table, metrics="accuracy", missingness=dm.missing.Fixed(0.5))._table()[1]]
+    names = [row[1] for row in by(table, metrics="accuracy", missingness=dm.missing.Fixed(0.5))._table()[1]]
     assert names == ["(all rows)", "'(missing)'", "all", "(missing)"]
 
 
@@ -560,7 +561,7 @@ def test_alerts_are_those_of_the_procedure_by_hand(correction):
     for case, q in q_values.items():
         assert result.q_values[case] == pytest.approx(q, rel=1e-9, abs=1e-12)
         key, name = case
-        assert result.chance_missed[key][name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
+        assert result.probability_missed[key][name] == pytest.approx(1.0 - p_values[case], abs=1e-12)
     alerts = {(alert.key, alert.metric) for alert in result}
     assert alerts == {case for case, q in q_values.items() if q <= 0.05}
     assert 0 < len(alerts) < len(q_values)
@@ -580,7 +581,7 @@ def test_alerts_print_well():
     assert "12 of 12 groups miss recall >= 0.9 (false-discovery rate 5%): " in str(result)
     assert "; and 7 more." in str(result)
     easy = quietly(table, "shop", targets={"recall": 0.1}, **settings)
-    chances = {key: missed["recall"] for key, missed in easy.chance_missed.items()}
+    chances = {key: missed["recall"] for key, missed in easy.probability_missed.items()}
     (nearest,) = max(chances, key=lambda key: chances[key])
     assert f"No alert for recall >= 0.1 in 12 groups (false-discovery rate 5%). Most likely to miss: {nearest} (" in (
         str(easy)
@@ -592,13 +593,13 @@ def test_a_metric_that_is_undefined_misses_no_target():
     table.loc[table["country"] == "DE", "p"] *= 0.4  # no positive decision
     with pytest.warns(dm.UndefinedMetricWarning, match=r"In 1 of 3 groups a metric may be undefined \(0/0\)"):
         result = by(table, metrics="precision", missingness=dm.missing.Fixed(0.5), targets={"precision": 0.2})
-    assert np.isnan(result.chance_missed["DE",]["precision"])
+    assert np.isnan(result.probability_missed["DE",]["precision"])
     assert not result
     # Unless the user says what it counts as.
     result = by(
         table, metrics="precision", missingness=dm.missing.Fixed(0.5), targets={"precision": 0.2}, zero_division=0
     )
-    assert result.chance_missed["DE",]["precision"] == 1.0
+    assert result.probability_missed["DE",]["precision"] == 1.0
     assert [alert.key for alert in result] == [("DE",)]
 
 
@@ -607,7 +608,7 @@ def test_the_part_of_a_law_that_is_undefined_misses_no_target():
     labels, scores = [0.0, 0.0, np.nan, np.nan, np.nan], [0.1, 0.2, 0.7, 0.8, 0.9]
     table = pd.DataFrame({"country": "DE", "fraud": labels, "p": scores})
     settings: dict[str, Any] = {"metrics": "recall", "targets": {"recall": 0.5}, "missingness": dm.missing.Fixed(0.5)}
-    below = {z: quietly(table, zero_division=z, **settings).chance_missed["DE",]["recall"] for z in ("warn", 0, 1)}
+    below = {z: quietly(table, zero_division=z, **settings).probability_missed["DE",]["recall"] for z in ("warn", 0, 1)}
     assert below == pytest.approx({"warn": 0.0, 0: 0.125, 1: 0.0}, abs=1e-12)
 
 
@@ -616,7 +617,7 @@ def test_monte_carlo_draws_never_make_a_p_value_of_zero():
     settings: dict[str, Any] = {"method": dm.methods.MonteCarlo(50), "rng": 0, "missingness": dm.missing.Fixed(0.5)}
     best = by(table, metrics="recall", **settings).groups["DE",].metrics["recall"].highest_possible
     result = by(table, metrics="recall", targets={"recall": best}, **settings)
-    assert result.chance_missed["DE",]["recall"] == pytest.approx(1.0)
+    assert result.probability_missed["DE",]["recall"] == pytest.approx(1.0)
     # Three groups with the smallest p-value there is, but for the last bits: each could meet its target yet.
     assert list(result.q_values.values()) == pytest.approx([1 / 51] * 3, rel=1e-12)
     assert not any(alert.certain for alert in result)
@@ -669,7 +670,7 @@ def test_to_frame_has_one_row_per_group_and_metric(odd, backend):
     frame: Any = odd.grouped.to_frame(backend)
     columns = list(frame.column_names if backend == "pyarrow" else frame.columns)
     assert columns[:2] == ["country", "metric"]
-    judged = ["target", "chance_missed", "q_value", "alert", "new"]
+    judged = ["target", "probability_missed", "q_value", "alert", "new"]
     assert columns[-2:] == ["too_small", "warnings"]
     assert list(records_of(odd)[0]) == [*columns[:-2], *judged, *columns[-2:]]
     assert len(frame) == 7 * len(BOUNDED)
@@ -695,7 +696,7 @@ def test_to_dict_has_everything_that_json_can_have(odd):
     assert plain["schema"] == "darkmetrics.groups/1"
     assert plain["total"] == json.loads(json.dumps(odd.grouped.total.to_dict()))
     none = next(group for group in plain["groups"] if group["key"] == ["no label"])
-    assert none["chance_missed"] == {"recall": None}
+    assert none["probability_missed"] == {"recall": None}
     assert none["metrics"]["recall"]["lowest_possible"] == 0.0
     assert plain["alerts"][0]["key"] == list(odd[0].key)
     assert odd.grouped.to_dict().items() >= {"schema": plain["schema"], "names": ["country"]}.items()
@@ -737,17 +738,17 @@ def test_results_draw_themselves():
         ({"groups": ["booked"], "time": "booked", "period": "day"}, r"by: 'booked' is named twice"),
         ({"period": "day"}, r"period: 'day', but there is no time column"),
         ({"n_jobs": 0}, r"n_jobs: 0\. It must be a whole number of at least 1, or -1 for one per core\."),
-        ({"rng": "seed"}, r"rng: expected None, a seed"),
+        ({"rng": "seed"}, r"rng: 'seed'\. It must be None, a seed"),
         ({"confidence_level": 2}, r"confidence_level: 2"),
-        ({"zero_division": "maybe"}, r"zero_division: expected"),
+        ({"zero_division": "maybe"}, r"zero_division: 'maybe'\. It must be"),
         ({"method": "exactly"}, r"method: unknown method 'exactly'"),
         ({"missingness": "bad luck"}, r"missingness: unknown"),
         (
             {"missingness": dm.missing.Fixed([0.5, 0.5])},
-            r"probability: expected the name of a column of the frame, got values",
+            r"probability: values \(list\)\. It must be the name of a column",
         ),
-        ({"threshold": 0.3, "y_pred": "p"}, r"threshold: 0\.3, but y_pred already gives"),
-        ({"threshold": np.nan}, r"threshold: NaN"),
+        ({"threshold": 0.3, "y_pred": "p"}, r"threshold: 0\.3, but y_pred already has"),
+        ({"threshold": np.nan}, r"threshold: nan\. It must be a finite number"),
     ],
 )
 def test_bad_arguments_are_told_before_anything_is_read(settings, message):
@@ -768,11 +769,11 @@ def test_bad_arguments_are_told_before_anything_is_read(settings, message):
         ({"targets": {"recal": 0.8}}, r"targets: unknown metric 'recal'\. Did you mean 'recall'\?"),
         ({"targets": {"recall": "0.8"}}, r"targets: '0\.8' for 'recall'\. A target must be a finite number"),
         ({"targets": {"recall": np.nan}}, r"targets: nan for 'recall'"),
-        ({"targets": {"recall": 80}}, r"targets: 80 for 'recall', which lies between 0 and 1\. Give 0\.8 for 80%\."),
-        ({"targets": {"recall": -0.1}}, r"targets: -0\.1 for 'recall', which lies between 0 and 1\. Give a target"),
-        ({"targets": {"mcc": 1.5}}, r"targets: 1\.5 for 'mcc', which lies between -1 and 1\."),
-        ({"targets": {"log_loss": -1}}, r"targets: -1 for 'log_loss', which is at least 0\."),
-        ({"targets": ["recall"]}, r"targets: expected a mapping such as"),
+        ({"targets": {"recall": 80}}, r"targets: 80 for 'recall'\. recall lies between 0 and 1\. Pass 0\.8 for 80%\."),
+        ({"targets": {"recall": -0.1}}, r"targets: -0\.1 for 'recall'\. recall lies between 0 and 1\. Pass a target"),
+        ({"targets": {"mcc": 1.5}}, r"targets: 1\.5 for 'mcc'\. mcc lies between -1 and 1\."),
+        ({"targets": {"log_loss": -1}}, r"targets: -1 for 'log_loss'\. log_loss is at least 0\."),
+        ({"targets": ["recall"]}, r"targets: \['recall'\]\. It must be a mapping"),
         ({"targets": {"fbeta(2)": 0.5, "fbeta(2.0)": 0.6}}, r"targets: .* has two targets"),
         ({"false_discovery_rate": 1.5}, r"false_discovery_rate: 1\.5\. It must lie strictly between 0 and 1"),
         ({"false_discovery_rate": "5%"}, r"false_discovery_rate: '5%'"),
@@ -786,17 +787,23 @@ def test_bad_arguments_of_alerts_are_told(odd, settings, message):
         odd.grouped.alerts(**{"targets": {"recall": 0.5}} | settings)
 
 
-@pytest.mark.parametrize(("n_jobs", "method"), [(1, "auto"), (1, "monte_carlo"), (2, "auto")])
-def test_evaluations_that_are_not_kept_give_the_same_alerts(monkeypatch, n_jobs, method):
+@pytest.mark.parametrize(
+    ("n_jobs", "method", "n_numbers"),
+    [(1, "auto", 0), (1, "monte_carlo", 0), (2, "auto", 0), (1, "auto", 2**20), (1, "monte_carlo", 3 * 20_500)],
+)
+def test_alerts_are_equal_if_evaluations_or_distributions_are_not_kept(monkeypatch, n_jobs, method, n_numbers):
     targets = {"recall": 0.74, "roc_auc": 0.85}
     settings: dict[str, Any] = {"metrics": ["precision", "recall", "roc_auc"], "missingness": "by_score", "rng": 2}
     kept = quietly(rows(400), method=method, **settings)
-    monkeypatch.setattr("darkmetrics.monitoring.groups._MAX_KEPT", 0)
+    monkeypatch.setattr(tasks, "_MAX_KEPT", 0)
+    monkeypatch.setattr("darkmetrics.monitoring.p_values._MAX_KEPT", n_numbers)
     again = dataclasses.replace(quietly(rows(400), method=method, **settings), n_jobs=n_jobs)
     assert (len(kept.evaluations), len(again.evaluations)) == (3, 0)
+    if n_numbers == 2**20:  # all distributions fit, so nothing is evaluated again
+        monkeypatch.setattr(Question, "answer", None)
     found = kept.alerts(targets)
     assert again.alerts(targets).to_dict() == found.to_dict()
-    assert any(0.0 < missed["recall"] < 1.0 for missed in found.chance_missed.values())
+    assert any(0.0 < missed["recall"] < 1.0 for missed in found.probability_missed.values())
     # A control: another target is told apart.
     assert kept.alerts(targets | {"recall": 0.75}).to_dict() != found.to_dict()
 
@@ -809,7 +816,7 @@ def test_the_mark_of_alerts_is_the_first_column():
     header, body = first._table()
     assert header == ["", "country", "rows", "missing", "recall", "P(recall < 0.99)"]
     assert [row[:2] for row in body] == [["", "all"], ["alert", "DE"], ["alert", "FR"], ["too small", "IT"]]
-    assert grouped._table()[1][3][-1] == "too small"
+    assert [row[0] for row in grouped._table()[1]] == ["", "", "", "too small"]
     easy = grouped.alerts(target, known_alerts=first)
     assert [row[0] for row in easy._table()[1]] == ["", "", "", "too small"]
     later = grouped.alerts({"recall": 0.99}, known_alerts=easy.to_dict() | {"alerts": [first[0].to_dict()]})
@@ -827,3 +834,40 @@ def test_metrics_made_on_the_fly_need_one_process():
 def test_a_process_that_dies_is_told_of():
     with pytest.raises(dm.InputError, match=r"n_jobs: 2 processes could not be started, or one of them died"):
         run_each(os._exit, [1, 1], 2, progress=False, title="Groups")
+
+
+def test_arrays_are_evaluated_as_the_columns_of_a_table():
+    rng = np.random.default_rng(7)
+    p = rng.random(600)
+    y = np.where(rng.random(600) < 0.3, np.nan, rng.random(600) < p)
+    day = pd.date_range("2026-01-01", periods=600).to_numpy().astype("datetime64[ns]")
+    region = np.array(["a", "b", "c"])[rng.integers(0, 3, 600)]
+    table = pd.DataFrame({"y": y, "p": p, "day": day, "region": region, "w": np.where(p < 0.5, 1.0, 2.0)})
+    of_table = dm.evaluate_by(
+        *("y", "p"), data=table, by="region", time="day", period="quarter", sample_weight="w", metrics="recall"
+    )
+    of_arrays = dm.evaluate_by(
+        *(y, p), by={"region": region}, time=day, period="quarter", sample_weight=table["w"], metrics="recall"
+    )
+    pd.testing.assert_frame_equal(
+        of_arrays.to_frame("pandas").rename(columns={"time": "day"}), of_table.to_frame("pandas")
+    )
+    # Rows are matched by position, whatever index a Series has.
+    turned = table.iloc[::-1]
+    again = dm.evaluate_by(turned["y"], turned["p"], by=turned["region"].to_numpy(), metrics="recall")
+    assert again["a"]["recall"].mean() == pytest.approx(
+        dm.evaluate_by("y", "p", data=table, by="region", metrics="recall")["a"]["recall"].mean()
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        ({"by": "region"}, "data: missing. by='region' names a column. Pass an array of groups, or the table as data="),
+        ({"y_true": "y", "by": ["a", "b"]}, "data: missing. y_true='y' names a column, so pass the table as data="),
+        ({"by": ["a", "b", "c"]}, "by: 3 values, but y_score has 2. Both need one per row."),
+    ],
+)
+def test_columns_without_a_table_are_refused(arguments, answer):
+    with pytest.raises(dm.InputError, match=re.escape(answer)):
+        dm.evaluate_by(**{"y_true": [1, 0], "y_score": [0.9, 0.2]} | arguments)

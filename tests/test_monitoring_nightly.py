@@ -50,7 +50,7 @@ def alerts(result):
 
 
 def test_the_months_are_what_they_are_said_to_be():
-    missed = {key[0].month: missed["accuracy"] for key, missed in monthly().chance_missed.items()}
+    missed = {key[0].month: missed["accuracy"] for key, missed in monthly().probability_missed.items()}
     # Sums of a few binomial probabilities.
     assert missed == pytest.approx({1: 1, 2: 0, 3: 1, 4: 1 - APRIL, 5: 1 - MAY, 6: 1 - JUNE}, abs=1e-12)
 
@@ -142,13 +142,13 @@ def test_rows_without_a_date_are_of_no_period():
         *(({"since": one}, r"^since: .* is no period\. Give one") for one in (pd.NaT, np.datetime64("NaT"), np.nan)),
         ({"since": 5}, r"^since: 5 cannot be compared"),
         ({"since": ["2026-05"]}, r"^since: \['2026-05'\] cannot be compared"),
-        ({"last_periods": 0}, r"^last_periods: 0\. It must be a whole number of periods, at least 1\.$"),
+        ({"last_periods": 0}, r"^last_periods: 0\. It must be a whole number of at least 1\.$"),
         ({"last_periods": 1.5}, r"^last_periods: 1\.5\. It must be a whole number"),
         ({"last_periods": "3"}, r"^last_periods: '3'\. It must be a whole number"),
         ({"last_periods": True}, r"^last_periods: True\. It must be a whole number"),
         (
             {"last_periods": 2, "since": "2026-05"},
-            r"^last_periods: since says already from which period on alerts look\.",
+            r"^last_periods: since sets already from which period on alerts look\.",
         ),
         (
             {"last_periods": 2, "by": "country", "time": None, "period": None},
@@ -194,7 +194,7 @@ def state(result):
 def test_an_alert_is_new_once_and_then_known_since_that_night(nights):
     first = nights("2026-07-01", frame=table(BEFORE))
     assert state(first) == {1: (True, "2026-07-01"), 3: (True, "2026-07-01")}
-    assert first.gone is None
+    assert first.resolved is None
     second = nights("2026-07-02", known_alerts=first)
     assert state(second) == {
         1: (False, "2026-07-01"),
@@ -202,7 +202,7 @@ def test_an_alert_is_new_once_and_then_known_since_that_night(nights):
         5: (True, "2026-07-02"),
         6: (True, "2026-07-02"),
     }
-    assert second.gone == ()
+    assert second.resolved == ()
     third = nights("2026-07-03", known_alerts=second)
     assert {month: since for month, (_, since) in state(third).items()} == {
         month: since for month, (_, since) in state(second).items()
@@ -213,7 +213,7 @@ def test_an_alert_is_new_once_and_then_known_since_that_night(nights):
 def test_an_alert_that_went_away_is_named_and_is_new_when_it_comes_back(nights):
     first = nights("2026-07-01")
     second = nights("2026-07-02", frame=table(BEFORE), known_alerts=first)
-    assert [(alert.group, alert.metric, alert.target) for alert in second.gone or ()] == [
+    assert [(alert.group, alert.metric, alert.target) for alert in second.resolved or ()] == [
         ("2026-06", "accuracy", 0.75),
         ("2026-05", "accuracy", 0.75),
     ]

@@ -23,7 +23,7 @@ def rows(n, missing, seed):
 
 def p_value(evaluation, target):
     distribution = evaluation["recall"]
-    return verdict(distribution, evaluation.posterior, RECALL, target, fill=None, n_draws=1).p_value
+    return verdict(distribution, evaluation.posterior.mechanism, RECALL, target, fill=None, n_draws=1).p_value
 
 
 def evaluated(data, missingness) -> dm.Evaluation:

@@ -104,7 +104,7 @@ SITUATIONS: dict[str, tuple[Callable[[], pd.DataFrame], dict[str, Any], type[War
     "default threshold": (scores_beyond_one, {"missingness": "by_score"}, UserWarning),
     "contradicted reference": (
         missing_by_score,
-        {"missingness": dm.missing.ByScore(reference=drifted_reference())},
+        {"missingness": dm.missing.ByScore(reference=dm.missing.Reference(*drifted_reference()))},
         dm.MissingnessWarning,
     ),
 }

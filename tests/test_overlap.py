@@ -57,8 +57,8 @@ def test_the_share_is_that_of_a_count_by_hand():
 def test_reference_rows_are_company_too():
     gone = SCORE < 0.5
     assert check(gone, SCORE).share > 0.9
-    reference = np.random.default_rng(3).integers(0, 2, 2000), np.random.default_rng(4).random(2000)
-    assert check(gone, SCORE, reference).share == 0.0
+    labels, scores = np.random.default_rng(3).integers(0, 2, 2000), np.random.default_rng(4).random(2000)
+    assert check(gone, SCORE, dm.missing.Reference(labels, scores)).share == 0.0
 
 
 def test_nobody_with_so_low_a_propensity_was_looked_at():

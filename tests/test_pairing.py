@@ -77,7 +77,7 @@ def test_errors_learned_from_shared_reference_rows_have_the_correlation_of_repea
             labels, scores = sample(rng, n, 0.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                model = dm.missing.ByScore(reference=reference)
+                model = dm.missing.ByScore(reference=dm.missing.Reference(*reference))
                 sets.append(
                     dm.evaluate(
                         np.append(labels, np.full(n_missing, np.nan)),
@@ -100,7 +100,7 @@ def test_errors_learned_from_shared_reference_rows_have_the_correlation_of_repea
 
 def test_sets_that_learned_from_nothing_but_the_reference_move_together():
     rng = np.random.default_rng(1)
-    model = dm.missing.ByScore(reference=sample(rng, 200, 0.0), data="reference")
+    model = dm.missing.ByScore(reference=dm.missing.Reference(*sample(rng, 200, 0.0)), data="reference")
     pairing = pair(*(evaluate(rng, 500, 0.5, missingness=model) for _ in range(2)))
     # Each set has its own 64 draws of the same posterior.
     assert correlation_of_blocks(pairing) > 0.9
@@ -161,8 +161,8 @@ def test_blocks_keep_the_weights_of_every_set():
         evaluate(rng, 200, 0.5),
         evaluate(rng, 300, 0.3),
         evaluate(rng, 200, 0.5, missingness="by_score"),
-        evaluate(rng, 200, 0.5, missingness=dm.missing.ByScore(reference=reference)),
-        evaluate(rng, 200, 0.4, missingness=dm.missing.ByScore(reference=reference, n_draws=48)),
+        evaluate(rng, 200, 0.5, missingness=dm.missing.ByScore(reference=dm.missing.Reference(*reference))),
+        evaluate(rng, 200, 0.4, missingness=dm.missing.ByScore(reference=dm.missing.Reference(*reference), n_draws=48)),
     )
     assert sum(float(block.weight.sum()) for block in pairing.blocks) == pytest.approx(1.0, abs=1e-12)
     for i, posterior in enumerate(pairing.posteriors):
@@ -190,7 +190,8 @@ def test_all_combinations_of_few_draws_are_cases():
 def test_cases_have_one_order_of_mechanisms_in_all_sets():
     rng = np.random.default_rng(5)
     sets = [
-        learned_from(np.full(60, 1 / 60), rng.random((60, 2)), reason=np.repeat([0, 1], [n, 60 - n])) for n in (20, 40)
+        learned_from(np.full(60, 1 / 60), rng.random((60, 2)), mechanism=np.repeat([0, 1], [n, 60 - n]))
+        for n in (20, 40)
     ]
     pairing = Pairing.of(sets)
     _, draws = pairing.select_cases(120)

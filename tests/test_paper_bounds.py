@@ -442,7 +442,7 @@ def test_corollary_rate_follows_the_printed_leading_term():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: lemma_1([1.0], [0.5, 0.5]), "a: one value per row is needed of each, but a has 1, p has 2"),
+        (lambda: lemma_1([1.0], [0.5, 0.5]), "a: expected columns of one length, but a has 1, p has 2"),
         (lambda: lemma_1([1.0, np.nan], [0.5, 0.5]), "a: 1 of 2 values is NaN"),
         (lambda: theorem_3(np.inf, [1.0], 1.0, [1.0], [0.5]), "alpha: expected a finite number"),
         (lambda: theorem_2(1, 2, -1, 1, 0), "sigma_z: -1"),

@@ -2,11 +2,9 @@
 
 import os
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from darkmetrics.backtesting import Scores
@@ -18,11 +16,12 @@ if "DARKMETRICS_DATA" not in os.environ:
 from experiments.paper.__main__ import STEPS, study
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
-from experiments.paper.problems import NoDataError, fold_of, load, problems_of
+from experiments.paper.data_sets import load
+from experiments.paper.problems import fold_of, problems_of
 from experiments.paper.run import run
 from experiments.paper.tables import scores_of, write_tables
 
-# The quick study with fewer draws and folds, which none of its steps can tell.
+# The quick study with fewer resamples and folds.
 SMALL = replace(Config.load(quick=True), bootstrap_resamples=20, folds=2)
 
 
@@ -55,9 +54,9 @@ def test_every_algorithm_predicts_every_metric_for_every_mask(finished):
     masks = len(SMALL.missing) * (1 + len(SMALL.prevalences))
     assert len(found) == masks * len(algorithms(SMALL)) * len(SMALL.metrics)
     assert {scores.n + scores.n_failed for scores in found.values()} == {SMALL.folds * 2}
-    # A summary holds each with six measures; bounds come once per mask and metric.
+    # A summary has seven measures of each; bounds come once per mask and metric.
     summary, widths, pit = write_tables(finished, finished[0].parent / "out")
-    assert len(summary.read_text().splitlines()) == 1 + 6 * len(found)
+    assert len(summary.read_text().splitlines()) == 1 + 7 * len(found)
     assert len(widths.read_text().splitlines()) == 1 + 2 * len(SMALL.missing) * SMALL.folds * 2 * len(SMALL.metrics)
     assert len(pit.read_text().splitlines()) == 1 + 5 * masks * len(SMALL.metrics)
 
@@ -95,7 +94,7 @@ def test_the_quick_study_goes_through_all_steps_and_writes_the_same_bytes_twice(
         return {str(path): path.read_bytes() for path in work.rglob("*") if path.is_file()}
 
     first = everything()
-    assert sum(name.endswith(".png") and "figures" in name for name in first) == 4
+    assert sum(name.endswith(".png") and "figures" in name for name in first) == 5
     for path in (*(work / "results").rglob("*.*"), *(work / "pages").rglob("*.png")):
         path.unlink()
     assert everything() == first
@@ -105,19 +104,36 @@ def test_configurations_that_differ_never_share_folds():
     assert Config.load().fingerprint != Config.load(quick=True).fingerprint == Config.load(quick=True).fingerprint
 
 
-def test_without_a_data_folder_sets_come_from_openml_with_the_rarer_class_positive(monkeypatch):
-    asked = []
+def test_a_fold_does_not_depend_on_the_other_sets():
+    assert replace(SMALL, sets=["diabetes", "bank"]).fingerprint == SMALL.fingerprint
+    assert replace(SMALL, swapped=True).fingerprint != SMALL.fingerprint
 
-    def fetch_openml(name, *, version, as_frame):
-        asked.append((name, version, as_frame))
-        target = pd.Series(["no", "yes", "no", "no"], dtype="category")
-        return SimpleNamespace(data=pd.DataFrame({"x": [1, 2, 3, 4]}), target=target)
 
-    monkeypatch.delenv("DARKMETRICS_DATA")
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
-    x, y = load("bank")
-    assert asked == [("bank-marketing", 1, True)]
-    assert list(x.columns) == ["x"]
-    assert y.tolist() == [0, 1, 0, 0]
-    with pytest.raises(NoDataError, match="ohsumed: OpenML does not have it"):
-        load("ohsumed")
+def test_the_training_prevalence_is_that_of_the_other_folds():
+    fold = fold_of(SMALL, "diabetes", 0)
+    _, y = load("diabetes")
+    n_test = fold.y.size
+    assert fold.training_prevalence == pytest.approx((y.sum() - fold.y.sum()) / (y.size - n_test), abs=1e-12)
+
+
+def test_a_stored_fold_is_the_fold(tmp_path):
+    fresh = fold_of(SMALL, "diabetes", 1, tmp_path)
+    stored = fold_of(SMALL, "diabetes", 1, tmp_path)
+    for a, b in zip(fresh[:2] + fresh[2], stored[:2] + stored[2], strict=True):
+        assert np.array_equal(a, b)
+    assert fresh.training_prevalence == stored.training_prevalence
+
+
+def test_swapped_classes_turn_scores_around():
+    fold, swapped = (fold_of(replace(SMALL, swapped=flag), "diabetes", 0) for flag in (False, True))
+    assert np.array_equal(np.sort(swapped.y), np.sort(1 - fold.y))
+    assert swapped.training_prevalence == pytest.approx(1 - fold.training_prevalence, abs=1e-12)
+
+
+def test_pit_of_the_study_is_the_cdf(finished):
+    scores, middle = (
+        scores_of(finished, middle=flag)["0.3", "mcar", "pemi_5,half", "recall"] for flag in (False, True)
+    )
+    assert np.allclose(scores.pit * 5, np.round(scores.pit * 5), atol=1e-9)  # multiples of 1 / B
+    assert np.all(middle.pit <= scores.pit)
+    assert np.any(middle.pit < scores.pit)

@@ -102,7 +102,7 @@ def test_the_legend_of_a_distribution_has_the_numbers_of_brute_force(few):
     assert labels_of(ax) == [
         f"90%: {quantile(distribution, 0.05):.3f} to {quantile(distribution, 0.95):.3f}",
         f"mean {distribution.mean():.3f}",
-        f"possible {distribution.low:.3f} to {distribution.high:.3f}",
+        f"bounds {distribution.low:.3f} to {distribution.high:.3f}",
         f"labeled only {labeled:.3f}",
         f"P(recall < 0.6) = {below:.3g}",
         "for these rows",
@@ -166,14 +166,11 @@ def test_the_mass_of_0_over_0_is_named():
 def test_the_forest_draws_brute_force(few):
     distributions = [brute_force(name) for name in NAMES]
     ax = dm.plotting.plot_metrics(few)
-    for label, tail in (("90% interval", 0.05), ("50% interval", 0.25)):
-        lines = np.array(signed(ax, label).get_segments())[:, :, 0]
-        assert lines == pytest.approx(
-            np.array(
-                [[quantile(distribution, tail), quantile(distribution, 1.0 - tail)] for distribution in distributions]
-            )
-        )
-    bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
+    lines = np.array(signed(ax, "90% interval").get_segments())[:, :, 0]
+    expected = [[quantile(distribution, tail) for tail in (0.05, 0.95)] for distribution in distributions]
+    assert lines == pytest.approx(np.array(expected))
+    assert [text.get_text() for text in ax.texts] == [*(f"{one.mean():.3f}" for one in distributions), "mean"]
+    bounds = np.array(signed(ax, "bounds").get_segments())[:, :, 0]
     assert bounds == pytest.approx(np.array([[distribution.low, distribution.high] for distribution in distributions]))
     assert signed(ax, "mean").get_xdata() == pytest.approx([distribution.mean() for distribution in distributions])
     assert signed(ax, "labeled only").get_xdata() == pytest.approx([2 / 3, 2 / 3, 4 / 6])
@@ -295,9 +292,7 @@ def test_a_single_curve_comes_with_all_that_is_known_of_it(curves):
             assert [heights.min(), heights.max()] == pytest.approx(
                 [quantile(distribution, tail), quantile(distribution, 1.0 - tail)]
             )
-    assert signed(ax, "worst to best").get_ydata() == pytest.approx(
-        [distribution.low for distribution in distributions]
-    )
+    assert signed(ax, "bounds").get_ydata() == pytest.approx([distribution.low for distribution in distributions])
     labeled = [sklearn.metrics.recall_score(Y[~np.isnan(Y)], SCORE[~np.isnan(Y)] >= t) for t in curves.thresholds]
     assert signed(ax, "labeled only").get_ydata() == pytest.approx(labeled)
     with pytest.raises(dm.InputError, match="Did you mean 'recall'"):
@@ -313,6 +308,24 @@ def test_the_picture_of_gaussian_curves_ends_where_the_metric_does():
     )
     assert given["precision"].intervals[0.9][1].max() == 1.0
     assert dm.plotting.plot_curves(given).get_ylim()[1] < 1.05
+
+
+def test_the_roc_legend_has_the_area_of_brute_force(curves):
+    distribution = brute_force("roc_auc")
+    ends = " to ".join(f"{quantile(distribution, tail):.3f}" for tail in (0.05, 0.95))
+    result = dm.evaluate(Y, SCORE, missingness=dm.missing.Fixed(P), metrics=["roc_auc", "recall"])
+    assert f"AUC {distribution.mean():.3f} ({ends})" in labels_of(dm.plotting.plot_roc(result))
+    assert not [label for label in labels_of(dm.plotting.plot_roc(curves)) if "AUC" in label]
+
+
+def test_precision_of_labeled_rows_ends_where_none_is_flagged():
+    y, score = np.array([1, 0, 1, np.nan, np.nan]), np.array([0.2, 0.3, 0.6, 0.7, 0.9])
+    result = dm.evaluate(y, score, missingness=dm.missing.Fixed(0.5), metrics=["precision", "recall"], zero_division=0)
+    curves = dm.threshold_curves(result, metrics=["precision", "recall"], thresholds="all")
+    line = signed(dm.plotting.plot_curves(curves, "precision"), "labeled only")
+    assert np.isfinite(line.get_ydata()).tolist() == (curves.thresholds <= 0.6).tolist()
+    recall = signed(dm.plotting.plot_curves(curves, "recall"), "labeled only")  # zero flagged is a recall of 0
+    assert recall.get_ydata()[-1] == 0.0
 
 
 def test_with_all_labels_the_roc_curve_is_that_of_scikit_learn():
@@ -481,16 +494,18 @@ def test_series_differ_by_more_than_colour(plot, seen):
 
 
 def test_thirty_series_have_different_signs_and_the_colours_are_okabe_and_itos():
-    each = [style.style_of(number) for number in range(30)]
+    each = [style.series_style(number) for number in range(30)]
     assert len({(one["marker"], str(one["linestyle"])) for one in each}) == 30
     palette = {"#000000", "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7"}
-    assert {to_hex(colour) for colour in style.COLOURS} <= palette
+    assert {to_hex(colour) for colour in style.COLORS} <= palette
 
 
 def test_without_matplotlib_a_plot_says_what_to_install(few, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(dm.exceptions.MethodError, match=r"plot: needs matplotlib; pip install 'darkmetrics\[plot\]'"):
+    with pytest.raises(
+        dm.exceptions.MethodError, match=r"plot: matplotlib is not installed\. pip install 'darkmetrics\[plot\]'"
+    ):
         few.plot()
 
 
@@ -522,7 +537,7 @@ EXTREMES = {
         Y,
         SCORE,
         missingness=dm.missing.Fixed(P),
-        metrics=[by_name(name) for name in dm.list_metrics()],
+        metrics=[by_name(name) for name in dm.metrics.registered_names()],
         zero_division=np.nan,
     ),
     "long names": lambda: dm.evaluate(
@@ -717,12 +732,11 @@ def test_the_mean_leaves_the_interval_to_be_seen(few):
 
 def test_without_bounds_the_axis_goes_as_far_as_the_intervals(few):
     ax = dm.plotting.plot_metrics(few, ["recall", "precision"], bounds=False)
-    assert "worst to best" not in labels_of(ax)
-    moved = few.sensitivity()
-    ends = [end for name in ("recall", "precision") for end in (*moved[name], few.labeled_only[name])]
+    assert "bounds" not in labels_of(ax)
+    ends = [end for name in ("recall", "precision") for end in (*few[name].interval(0.9), few.labeled_only[name])]
     low, high = ax.get_xlim()
-    assert low == pytest.approx(min(ends) - 0.03 * (max(ends) - min(ends)))
-    assert high == pytest.approx(max(ends) + 0.03 * (max(ends) - min(ends)))
+    assert low == pytest.approx(min(ends) - 0.04 * (max(ends) - min(ends)))
+    assert high == pytest.approx(max(ends) + 0.04 * (max(ends) - min(ends)))
 
 
 @pytest.mark.parametrize("slide", [False, True])

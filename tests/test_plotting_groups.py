@@ -125,7 +125,7 @@ def test_the_forest_draws_brute_force_with_the_likeliest_miss_first(table):
     assert interval == pytest.approx(
         np.array([[quantile(distribution, 0.05), quantile(distribution, 0.95)] for distribution in expected])
     )
-    bounds = np.array(signed(ax, "worst to best").get_segments())[:, :, 0]
+    bounds = np.array(signed(ax, "bounds").get_segments())[:, :, 0]
     assert bounds == pytest.approx(np.array([[distribution.low, distribution.high] for distribution in expected]))
     dots = np.concatenate([line.get_xdata() for line in signed_lines(ax, "mean")])
     assert sorted(dots) == pytest.approx(sorted(distribution.mean() for distribution in expected))
@@ -279,10 +279,10 @@ def test_a_segment_is_chosen_by_its_value(by_both):
     assert ax.get_ylabel() == "recall\nFR"
     with pytest.raises(
         dm.InputError,
-        match=r"there are 3 of country. Say which one to draw, or draw all with plot_segments: 'DE'",
+        match=r"there are 3 of country. Pass the one to draw, or draw all with plot_segments: 'DE'",
     ):
         dm.plotting.plot_over_time(by_both)
-    with pytest.raises(dm.InputError, match=r"segment: there is none 'ES'. Say which one to draw: 'DE', 'FR', 'IT'"):
+    with pytest.raises(dm.InputError, match=r"segment: there is none 'ES'. Pass the one to draw: 'DE', 'FR', 'IT'"):
         dm.plotting.plot_over_time(by_both, segment="ES")
 
 
@@ -291,7 +291,7 @@ def test_rows_without_a_segment_are_drawn_when_asked_for_and_only_then():
     table.loc[table["country"] == "IT", "country"] = None
     result = of_rows(table, "country", time="booked", period="month")
     with pytest.raises(
-        dm.InputError, match=r"segment: there are 3 of country. Say which one to draw, .*: 'DE', 'FR', None"
+        dm.InputError, match=r"segment: there are 3 of country. Pass the one to draw, .*: 'DE', 'FR', None"
     ):
         dm.plotting.plot_over_time(result)
     ax = dm.plotting.plot_over_time(result, segment=None)
@@ -380,7 +380,7 @@ def test_a_plot_is_readable_at_400_pixels_and_in_grey(plot, by_country, by_month
     check_readable(ax)
     drawn = [label for label in labels_of(ax) if not label.startswith(("booked", "for these rows"))]
     assert len(set(signs(ax))) == len(drawn)
-    palette = {to_hex(colour) for colour in style.COLOURS}
+    palette = {to_hex(colour) for colour in style.COLORS}
     for line in ax.lines:
         colour = to_hex(line.get_color())
         assert colour in palette or len({colour[i : i + 2] for i in (1, 3, 5)}) == 1  # or a grey

@@ -72,7 +72,7 @@ def picture(plot, result):
         assert legend is not None
         legend.remove()
         for one in figure.axes:
-            one.set(xlabel="", ylabel="")
+            one.set(xlabel="", ylabel="", title="")
             one.tick_params(labelbottom=False, labelleft=False, labelright=False)
             for text in list(one.texts):
                 text.remove()

@@ -84,5 +84,5 @@ def test_a_gap_without_a_value_is_said_to_have_none():
         table = pd.DataFrame({"g": ["a", "a", "b", "b", "c", "c"], "y": [1, 0, 1, 0, 0, 0], "p": [0.9, 0.2] * 3})
         result = dm.evaluate_by("y", "p", data=table, by="g", metrics="recall", zero_division=np.nan)
     ax = result.disparity("recall").plot()
-    assert "largest less smallest undefined" in legend(ax)
+    assert "highest minus lowest undefined" in legend(ax)
     assert [text.get_text() for text in ax.texts].count("0/0") == 2

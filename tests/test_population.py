@@ -154,7 +154,7 @@ def test_roc_auc_has_delongs_variance(digits):
     score = score.round(digits)
     expected, auc = delong(y, score)
     result = dm.evaluate(y, score, metrics=["roc_auc", "gini"])
-    found = Population(result.data, result.posterior)._variances(result.metrics["roc_auc"], [0])[0]
+    found = Population(result.data, result.posterior)._variance_at(result.metrics["roc_auc"], [0])[0]
     assert found == pytest.approx(expected, rel=1e-9)
     distribution = result.population["roc_auc"]
     # Jeffreys' half a row on either side moves the mean by less than a percent of this law's standard deviation.
@@ -185,7 +185,7 @@ def test_sampling_variance_is_that_of_the_jackknife(weighted):
                 left_out += [metric.of_counts(cells, less[:, None])[0]] * int(some[cell])
         values = np.array(left_out)
         expected = (values.size - 1) / values.size * ((values - values.mean()) ** 2).sum()
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.05), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.05), name
 
 
 def test_top_metrics_vary_as_bootstrap_samples_do():
@@ -198,7 +198,7 @@ def test_top_metrics_vary_as_bootstrap_samples_do():
     for name, metric in result.metrics.items():
         expected = metric.of_counts(cells, drawn.astype(float)).var()
         # 2,000 draws know a variance to 3%; the rate at the cut is known to a tenth.
-        assert asked._variances(metric, [0])[0] == pytest.approx(expected, rel=0.15), name
+        assert asked._variance_at(metric, [0])[0] == pytest.approx(expected, rel=0.15), name
 
 
 def test_given_probabilities_stand_for_labels():
@@ -354,7 +354,7 @@ def test_scope_is_said_everywhere():
     there = result.population
     assert "Intervals are for these 100 rows, not for the population they came from." in str(result)
     assert "Intervals are for the population that these 100 rows came from, not for the rows." in str(there)
-    assert "worst to best" not in str(there)
+    assert "bounds" not in str(there)
     assert "population" in repr(there)
     assert "population that these 100 rows" in there._repr_html_()
     assert (result.to_dict()["scope"], there.to_dict()["scope"]) == ("rows", "population")
@@ -413,7 +413,9 @@ def test_a_metric_known_by_its_values_is_drawn_or_refused():
     assert there["recall again"].method == "monte carlo"
     # 2,000 draws, and a bootstrap without Jeffreys' prior.
     assert there["recall again"].std() == pytest.approx(there["recall"].std(), rel=0.15)
-    with pytest.raises(dm.InputError, match="scope: 'population' cannot be had for 'recall again'"):
+    with pytest.raises(
+        dm.InputError, match="scope: 'population' for 'recall again', which is known by its values only"
+    ):
         dm.evaluate(y, score, missingness=dm.missing.Fixed(score), metrics=own, scope="population")
 
 
@@ -440,7 +442,7 @@ def test_tables_and_groups_have_scopes():
     assert frame.intervals == arrays.intervals
     narrow = dm.evaluate_by(data=table, by="shop", **asked)
     wide = dm.evaluate_by(data=table, by="shop", scope="population", **asked)
-    missed = wide.alerts({"recall": 0.75}).chance_missed
+    missed = wide.alerts({"recall": 0.75}).probability_missed
     assert "for the population that each group comes from" in str(wide)
     assert "for the rows of each group" in str(narrow)
     assert (wide.to_dict()["scope"], wide.total.scope, wide["a"].scope) == ("population",) * 3

@@ -138,11 +138,11 @@ def test_columns_stay_aligned_beside_escapes():
 
 
 def test_errors_show_control_characters_as_escapes():
-    error = dm.InputError.about(NAME, f"no {SIGNS} here.")
+    error = dm.InputError(NAME, f"no {SIGNS} here")
     assert str(error).startswith(f"{SHOWN}: no ")
-    for one in (error, error.also(SIGNS), error.renamed({NAME: f"x{SIGNS}"})):
+    for one in (error, error.replace(fix=SIGNS), error.worded_for({NAME: f"x{SIGNS}"})):
         assert steers(str(one)) == steers(repr(one)) == []
-    assert str(error.renamed({NAME: "short"})).startswith("short: no ")
+    assert str(error.worded_for({NAME: "short"})).startswith("short: no ")
     with pytest.raises(KeyError) as missing:
         evaluated()[f"other{SIGNS}"]
     assert steers(str(missing.value)) == []

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import darkmetrics as dm
 from darkmetrics.missing import Covariates, Propensity
-from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.curve import Columns
 from darkmetrics.missingness.propensity import build_propensity_columns
 
@@ -109,7 +109,7 @@ def test_what_was_said_is_kept():
     _, y_true, score, propensity = rows()
     result = dm.evaluate(y_true, score, missingness=dm.missing.Propensity(propensity))
     assert result.stated == "propensity"
-    assert stated_reason(Propensity(), None) == "propensity"
+    assert stated_mechanism(Propensity(), None) == "propensity"
     assert "the chance given" in result.assumption
     # What scores say comes after what was stated, and is not the answer: it must not read as if it were.
     assert result.diagnosis.verdict.startswith(

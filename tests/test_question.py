@@ -80,7 +80,12 @@ def test_reference_rows_are_read_once_for_all_groups(monkeypatch):
     calls = counting(monkeypatch, dm.EvaluationSet, "__init__")
     reference = ([1, 0] * 20, np.tile([0.8, 0.3], 20) + np.linspace(0.0, 0.1, 40))
     settings: dict[str, Any] = {"y_true": "y", "y_score": "p", "metrics": "recall"}
-    dm.evaluate_by(data=table_of(5), by="g", missingness=dm.missing.ByScoreAndLabel(reference=reference), **settings)
+    dm.evaluate_by(
+        data=table_of(5),
+        by="g",
+        missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*reference)),
+        **settings,
+    )
     assert len(calls) == 1
 
 

@@ -25,7 +25,9 @@ def messages_of(seed, drift=0.0, mechanism=dm.missing.ByScore, n_reference=400, 
     reference = draw_rows(rng, n_reference, drift)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        result = dm.evaluate(label, score, missingness=mechanism(reference=reference), **settings)
+        result = dm.evaluate(
+            label, score, missingness=mechanism(reference=dm.missing.Reference(*reference)), **settings
+        )
     return [warned.message for warned in result.warnings if warned.message.startswith("The results contradict")]
 
 
@@ -48,7 +50,10 @@ def test_message_has_both_values_and_the_causes():
     reference = draw_rows(rng, 400, 1.5)
     with pytest.warns(dm.MissingnessWarning, match="The results contradict the metrics on the 400 reference rows"):
         result = dm.evaluate(
-            label, score, missingness=dm.missing.ByScore(reference=reference), metrics=["precision", "recall"]
+            label,
+            score,
+            missingness=dm.missing.ByScore(reference=dm.missing.Reference(*reference)),
+            metrics=["precision", "recall"],
         )
     (message,) = (str(warned) for warned in result.warnings if str(warned).startswith("The results contradict"))
     there = dm.evaluate(*reference, metrics=["precision"]).population["precision"].mean()

@@ -92,7 +92,7 @@ def grouped(rows: pd.DataFrame, scope: Any, unit: float = 1.0) -> Iterator[float
         for one in (*found.values(), found.total):
             yield from distribution(one[metric])
         gap = found.disparity(metric)
-        yield from (*distribution(gap.distribution), *gap.largest.values())
+        yield from (*distribution(gap.distribution), *gap.probability_highest.values())
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -256,7 +256,7 @@ def test_an_unknown_format_and_a_foreign_dictionary_are_refused():
         dm.report.render({"schema": "other"})
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.html", "<!doctype html>"), ("a.MD", "# How"), ("a.json", "{")])
+@pytest.mark.parametrize(("name", "start"), [("a.html", "<!doctype html>"), ("a.MD", "# Classifier"), ("a.json", "{")])
 def test_the_suffix_says_what_is_written(tmp_path, name, start):
     path = plain_evaluation().report(tmp_path / name)
     assert path == tmp_path / name
@@ -265,8 +265,8 @@ def test_the_suffix_says_what_is_written(tmp_path, name, start):
 
 
 def test_another_suffix_is_refused_before_the_work(tmp_path):
-    with pytest.raises(dm.InputError, match=r"End it in \.html, \.md or \.json"):
-        plain_evaluation().report(tmp_path / "report.pdf")
+    with pytest.raises(dm.InputError, match=r"must end in \.html, \.md, \.json or \.pdf"):
+        plain_evaluation().report(tmp_path / "report.doc")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -4,6 +4,8 @@ import datetime as dt
 import html
 import pickle
 import re
+import shutil
+import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache
@@ -94,9 +96,8 @@ def test_a_chance_is_printed_the_same_everywhere():
     page = dm.report.render(dm.report.summarize(result, targets={"roc_auc": target}))
     said = f"{result.target_probability('roc_auc', target):.1%}"
     table = page.partition('id="share-table"')[2].partition("</table>")[0]
-    assert f'data-column="chance of the target">{said}</td>' in table
+    assert f'data-column="probability of the target">{said}</td>' in table
     assert f"{said}, asked for 90%" in page
-    assert f'data-column="chance">{said}</td>' in page
 
 
 def test_the_top_says_what_was_assumed_the_threshold_the_date_and_verdicts():
@@ -108,7 +109,7 @@ def test_the_top_says_what_was_assumed_the_threshold_the_date_and_verdicts():
     assert summary["metrics"]["recall"]["target"]["verdict"] == "PASS"
     text = dm.report.render(summary, "markdown")
     assert "**FAIL** precision at least 0.99" in text
-    assert "- date: 2026-06-30" in text
+    assert "- date of the report: 2026-06-30" in text
 
 
 def test_how_sure_is_sure_enough_can_be_said():
@@ -116,7 +117,7 @@ def test_how_sure_is_sure_enough_can_be_said():
     for confidence, verdict in ((chance, "PASS"), (min(1.0, chance + 1e-6), "FAIL")):
         found = dm.report.summarize(small(), targets={"recall": 0.75}, confidence=confidence)
         assert found["metrics"]["recall"]["target"]["verdict"] == verdict
-    with pytest.raises(dm.InputError, match=r"confidence: 90\. It must lie between 0 and 1"):
+    with pytest.raises(dm.InputError, match=r"confidence: 90\. It must lie in \[0, 1\]"):
         dm.report.summarize(small(), confidence=90)
 
 
@@ -195,10 +196,19 @@ def test_no_cell_of_a_table_to_save_is_a_formula():
     assert lines == ["a", "'=cmd()", "'+1", "'-1", "'@x", '""""', '"a,b"', "-0.5"]
 
 
-def test_a_pdf_is_refused_with_the_way_to_one(tmp_path):
+def test_without_a_browser_a_pdf_is_refused_with_the_way_to_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["darkmetrics.report.render"], "_find_programs", list)
     for result in (small(), grouped()):
-        with pytest.raises(dm.InputError, match=r"'x\.pdf' cannot be written here.*print it to PDF.*End it in \.html"):
+        with pytest.raises(dm.exceptions.MethodError, match=r"'x\.pdf' needs Chromium.*'x\.html'.*print it to PDF"):
             result.report(tmp_path / "x.pdf")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("chromium", "google-chrome"))), reason="no browser prints here")
+def test_a_browser_prints_the_pdf(tmp_path):
+    path = small().report(tmp_path / "x.pdf")
+    assert path.read_bytes().startswith(b"%PDF-")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def grouped():
@@ -215,22 +225,26 @@ def test_without_a_path_the_page_is_returned_for_a_notebook():
     assert inside is not None
     assert html.unescape(inside[1]) == page.html
     assert page.html == small().report(title="<June>", date="2026-06-30").html
-    assert "Which of 2 groups" in grouped().report().html
+    assert "Classifier metrics in 2 groups" in grouped().report().html
     assert pickle.loads(pickle.dumps(page)) == page
+
+
+def cells(result):
+    """The cells of the body of a table in a notebook, with their alignment."""
+    return re.findall(r'<td style="text-align: (\w+)">(.*?)</td>', result._repr_html_())
 
 
 def test_a_notebook_shows_laws_sets_thresholds_and_alerts_as_tables():
     result, alerts = small(), grouped()
     empty = alerts.grouped.alerts({"recall": 0.01})
-    distribution = result["recall"]._repr_html_()
-    assert f"<td>mean</td><td>{result['recall'].mean():.3f}</td>" in distribution
-    rows = result.data._repr_html_()
-    assert "<tr><td>decided positive</td><td>3</td><td>1</td><td>2</td></tr>" in rows
+    distribution = cells(result["recall"])
+    assert [("left", "mean"), ("right", f"{result['recall'].mean():.3f}")] == distribution[:2]
+    assert [text for _, text in cells(result.data)][:4] == ["decided positive", "3", "1", "2"]
     best = dm.threshold_curves(result, metrics="recall").best_threshold("recall")
-    assert f"<td>{best.threshold:g}</td><td>{best.value:.3f}</td>" in best._repr_html_()
+    assert [text for _, text in cells(best)][1:3] == [f"{best.threshold:g}", f"{best.value:.3f}"]
     assert alerts
     assert alerts._repr_html_().count("<tr>") == 2 + len(alerts.grouped)
-    assert alerts._repr_html_().count("<td>alert</td>") == len(alerts)
+    assert cells(alerts).count(("left", "alert")) == len(alerts)
     assert isinstance(alerts, Sequence)
     assert not empty
     assert "No alert" in empty._repr_html_()

@@ -158,7 +158,7 @@ def test_gate_fails_on_what_is_not_known_and_says_why(capsys, gate_file):
     assert ", not if by score and label both (" in verdict
     (target,) = json.loads(said.out)["targets"]
     assert target["verdict"] == "FAIL"
-    assert target["by_reason"]["by score"] > 0.9 > target["by_reason"]["both"]
+    assert target["by_mechanism"]["by score"] > 0.9 > target["by_mechanism"]["both"]
 
 
 def test_gate_passes_where_it_is_stated_or_known(capsys, gate_file):
@@ -172,10 +172,10 @@ def test_gate_passes_where_it_is_stated_or_known(capsys, gate_file):
 
 def test_chance_is_the_sum_over_reasons(result):
     label, score, _ = hidden_rows()
-    by_reason = result.target_by_reason("recall", 0.6)
+    by_mechanism = result.target_by_mechanism("recall", 0.6)
     alone = dm.evaluate(label, score, metrics="recall", missingness="by_score")
-    assert by_reason["by score"] == pytest.approx(alone.target_probability("recall", 0.6), abs=0.02)
-    assert alone.target_by_reason("recall", 0.6) == {}
+    assert by_mechanism["by score"] == pytest.approx(alone.target_probability("recall", 0.6), abs=0.02)
+    assert alone.target_by_mechanism("recall", 0.6) == {}
 
 
 @pytest.mark.parametrize("missing", [True, False])

@@ -29,7 +29,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def result(data):
-    return dm.paper.robustness(data, rng=1, share=0.3)
+    return dm.paper.theorem_4(data, rng=1, fraction=0.3)
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(0.5, 0.05), (0.1, 0.0899), (0.03, 1e-6), (0.999, 1e-4)])
@@ -53,7 +53,7 @@ def test_beta_parameters_take_arrays():
         (0.5, 0.0, r"variance: 0\."),
         (0.5, np.nan, "variance: nan"),
         ([0.5, 0.1], 0.1, r"variance: 0\.1 at position 1\. .* here 0\.09"),
-        (1.0, 0.1, r"mean: 1\. A Beta law has a mean strictly between 0 and 1"),
+        (1.0, 0.1, r"mean: 1\. A Beta distribution has a mean strictly between 0 and 1"),
     ],
 )
 def test_beta_parameters_need_room_for_the_variance(mean, variance, message):
@@ -83,11 +83,11 @@ def test_v_star_is_the_smallest_variance_of_a_label():
     data = dm.EvaluationSet(
         [1, 0, None, None, None], [0.9, 0.2, 0.8, 0.4, 0.6], missingness=dm.missing.Fixed([0.8, 0.9, 0.5])
     )
-    result = dm.paper.robustness(data, rng=0, n_resamples=10, metrics="accuracy")
+    result = dm.paper.theorem_4(data, rng=0, n_resamples=10, metrics="accuracy")
     assert result.v_star == pytest.approx(0.09, rel=1e-12)
-    assert (result.variance, result.share) == (None, 0.05)
+    assert (result.variance, result.fraction) == (None, 0.05)
     assert result.p_at_v_star == 0.9
-    assert dm.paper.robustness(data, variance=0.045, rng=0, n_resamples=10, metrics="accuracy").variance == 0.045
+    assert dm.paper.theorem_4(data, variance=0.045, rng=0, n_resamples=10, metrics="accuracy").variance == 0.045
 
 
 def test_simulated_independent_noise_agrees_with_known_probabilities(data, result):
@@ -116,7 +116,7 @@ def test_shared_noise_has_the_law_of_drawing_one_quantile_for_all_rows(data, res
     cells = data.cells
     rows = np.repeat(np.arange(cells.score.size), cells.missing)
     p, yes = cells.score[rows], cells.decision[rows]
-    alpha, beta = dm.paper.beta_parameters(p, result.share * p * (1 - p))
+    alpha, beta = dm.paper.beta_parameters(p, result.fraction * p * (1 - p))
     chance = stats.beta.ppf(rng.random((2000, 1)), alpha, beta)
     y = rng.random(chance.shape) < chance
     tp = cells.positives[cells.decision].sum() + y[:, yes].sum(axis=1)
@@ -156,11 +156,11 @@ def test_cases_of_many_probabilities_are_interpolated_closely():
 def test_rows_that_are_certain_stay_as_they_are():
     labels, scores = [1, 0, 1, 0, *[None] * 6], [0.9, 0.3, 0.6, 0.1, 0.2, 0.4, 0.55, 0.7, 0.8, 0.95]
     chance = [0.0, 0.4, 0.5, 0.6, 0.7, 1.0]
-    result = dm.paper.robustness(dm.EvaluationSet(labels, scores, missingness=dm.missing.Fixed(chance)), rng=0)
+    result = dm.paper.theorem_4(dm.EvaluationSet(labels, scores, missingness=dm.missing.Fixed(chance)), rng=0)
     settled = dm.EvaluationSet(
         [1, 0, 1, 0, 0, *[None] * 4, 1], scores, missingness=dm.missing.Fixed([None] * 5 + chance[1:5] + [None])
     )
-    same = dm.paper.robustness(settled, rng=0)
+    same = dm.paper.theorem_4(settled, rng=0)
     assert result.n_certain == 2
     assert result.v_star == pytest.approx(0.21, rel=1e-12)
     assert result.agrees
@@ -179,25 +179,25 @@ def test_rows_that_are_certain_stay_as_they_are():
         ({"variance": "half"}, "variance: 'half'"),
         ({"n_resamples": 0}, "n_resamples: 0"),
         ({"confidence_level": 1.0}, r"confidence_level: 1\.0"),
-        ({"p": 1.0}, r"p: every missing row has probability 0 or 1, .* \(v\* = 0\)"),
+        ({"p": 1.0}, r"p: every missing row has probability 0 or 1\. .* \(v\* = 0\)"),
         (
             {"p": [0.9, 0.5]},
             r"p: expected a number .* got list\. .* EvaluationSet\(\.\.\., missingness=dm\.missing\.Fixed\(p\)\)",
         ),
-        ({"share": 1.0}, r"share: 1\.0\. It must lie strictly between 0 and 1"),
-        ({"share": 0.1, "variance": 0.01}, r"share: 0\.1, but variance=0\.01 already says"),
+        ({"fraction": 1.0}, r"fraction: 1\.0\. It must lie strictly between 0 and 1"),
+        ({"fraction": 0.1, "variance": 0.01}, r"fraction: 0\.1, but variance=0\.01 sets the noise as well"),
         ({"metrics": "recal"}, "Did you mean 'recall'"),
     ],
 )
 def test_input_that_breaks_a_rule_is_named(arguments, message):
     data = dm.EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.8, 0.4], missingness=dm.missing.Fixed([0.9, 0.5]))
     with pytest.raises(dm.InputError, match=message):
-        dm.paper.robustness(data, **arguments)
+        dm.paper.theorem_4(data, **arguments)
 
 
 def test_a_mechanism_gives_the_probabilities_it_believes_in():
     label, score = rows_with_gaps()
-    effect = dm.paper.robustness(
+    effect = dm.paper.theorem_4(
         dm.EvaluationSet(label, score), dm.missing.TrainingPrevalence(), metrics="accuracy", rng=0
     )["accuracy"]
     known = dm.evaluate(label, score, missingness=dm.missing.TrainingPrevalence(), metrics="accuracy")["accuracy"]
@@ -212,16 +212,16 @@ def test_weights_without_an_exact_law_are_compared_with_labelings():
     data = dm.EvaluationSet(
         label, rng.random(60), sample_weight=rng.uniform(0.5, 1.5, 60), missingness=dm.missing.Fixed(chance)
     )
-    assert dm.paper.robustness(data, metrics=["precision", "recall"], rng=0).agrees
+    assert dm.paper.theorem_4(data, metrics=["precision", "recall"], rng=0).agrees
 
 
 def test_without_missing_labels_there_is_nothing_to_be_off():
     with pytest.raises(dm.InputError, match="no label is missing"):
-        dm.paper.robustness(dm.EvaluationSet([1, 0], [0.9, 0.2]), 0.5)
+        dm.paper.theorem_4(dm.EvaluationSet([1, 0], [0.9, 0.2]), 0.5)
 
 
 def test_a_seed_repeats_the_simulation(data, result):
-    again, other = dm.paper.robustness(data, rng=1, share=0.3), dm.paper.robustness(data, rng=2, share=0.3)
+    again, other = dm.paper.theorem_4(data, rng=1, fraction=0.3), dm.paper.theorem_4(data, rng=2, fraction=0.3)
     assert again.to_dict() == result.to_dict()
     assert other["recall"].independent_distance != result["recall"].independent_distance
 
@@ -230,7 +230,7 @@ def test_a_metric_known_by_sampling_alone_is_compared_with_more_slack(data):
     metric = dm.metrics.CallableMetric(
         name="top", function=lambda y, score: float(y[np.argsort(-score)[:40]].mean()), better="higher"
     )
-    result = dm.paper.robustness(data, metrics=metric, rng=0)
+    result = dm.paper.theorem_4(data, metrics=metric, rng=0)
     effect = result["top"]
     assert effect.known.method == "monte carlo"
     # Both laws are sampled, 2,000 draws each.
@@ -240,7 +240,7 @@ def test_a_metric_known_by_sampling_alone_is_compared_with_more_slack(data):
 
 def test_a_metric_that_is_never_defined_has_no_distance():
     data = dm.EvaluationSet([0, None, None], [0.1, 0.2, 0.3], missingness=dm.missing.Fixed([0.4, 0.5]))
-    result = dm.paper.robustness(
+    result = dm.paper.theorem_4(
         data, metrics=dm.metrics.ConfusionMetric(name="x", formula=lambda tp, fp, fn, tn: tp / fp)
     )
     assert result["x"].shared_distance is None
@@ -252,7 +252,7 @@ def test_a_metric_that_is_never_defined_has_no_distance():
 def test_large_sets_are_compared_at_a_few_places():
     label, score = rows_with_gaps(8000, 0.2, 0.8)
     data = dm.EvaluationSet(label, score, missingness=dm.missing.Fixed(score))
-    result = dm.paper.robustness(data, metrics="recall", share=0.3, n_resamples=200, rng=0)
+    result = dm.paper.theorem_4(data, metrics="recall", fraction=0.3, n_resamples=200, rng=0)
     assert result.agrees
     # Labels average out over 4,000 rows, an error that all rows share does not.
     assert result["recall"].shared.std() > 3 * result["recall"].known.std()
@@ -260,8 +260,8 @@ def test_large_sets_are_compared_at_a_few_places():
 
 def test_the_result_reads_as_words_and_as_numbers(result):
     text = str(result)
-    assert "Each row errs by itself: nothing changes" in text
-    assert "All rows err together, by as much: the theorem does not cover it" in text
+    assert "Independent noise in each row changes nothing" in text
+    assert "The theorem does not cover noise that all rows share" in text
     assert "\n" not in repr(result)
     assert result._repr_html_().count("<tr>") == 6
     plain = json.loads(json.dumps(result.to_dict(), allow_nan=False))

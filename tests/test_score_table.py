@@ -8,6 +8,7 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet, InputError
+from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Reference, Unknown
 from darkmetrics.missingness import score_table as module
 from darkmetrics.missingness.score_table import joint_table, reference_table, score_table
 
@@ -55,7 +56,7 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
     y = np.where(rng.random(n) < 0.5, NAN, 1.0 * (rng.random(n) < 0.5))
     data = EvaluationSet(y, score)
     table = score_table(data)
-    assert table.score.size <= 2 * module._BUCKETS
+    assert table.score.size <= 2 * module._BINS
     assert (np.diff(table.score) > 0.0).all()
     # No row is lost, and each missing cell is in the bucket of its neighbours.
     assert [table.positives.sum(), table.negatives.sum(), table.missing.sum()] == [
@@ -76,8 +77,8 @@ def test_many_scores_share_buckets_that_are_narrow_and_small(kind):
     for k in range(0, table.score.size, 37):
         inside = x[bucket == k]
         # At most 1/1024 of the range; the edges are found by rounded arithmetic.
-        assert np.ptp(inside) <= np.ptp(x) / module._BUCKETS + 1e-12 * np.abs(x).max()
-    assert (table.labeled + table.missing).max() <= n / module._BUCKETS + 1
+        assert np.ptp(inside) <= np.ptp(x) / module._BINS + 1e-12 * np.abs(x).max()
+    assert (table.labeled + table.missing).max() <= n / module._BINS + 1
 
 
 def test_the_score_of_a_bucket_is_the_mean_of_its_rows():
@@ -136,11 +137,11 @@ def test_a_merged_set_has_the_table_of_all_its_rows():
 DATA = EvaluationSet([1, 0, None], [0.9, 0.4, 0.7])
 
 
-def test_reference_rows_come_as_a_pair_or_as_a_set():
+def test_reference_rows_are_arrays_or_a_set():
     assert reference_table(None, DATA) is None
-    pair = reference_table(([1, 0, 1, 0], [0.3, 0.3, 0.8, 0.1]), DATA)
+    arrays = reference_table(Reference([1, 0, 1, 0], [0.3, 0.3, 0.8, 0.1]), DATA)
     ready = reference_table(EvaluationSet([1, 0, 1, 0], [0.3, 0.3, 0.8, 0.1]), DATA)
-    for table in (pair, ready):
+    for table in (arrays, ready):
         assert table is not None
         assert table.score.tolist() == [0.1, 0.3, 0.8]
         assert table.positives.tolist() == [0, 1, 1]
@@ -150,7 +151,7 @@ def test_reference_rows_come_as_a_pair_or_as_a_set():
 
 def test_reference_labels_are_read_like_those_of_the_set():
     data = EvaluationSet(["yes", "no", None], [0.9, 0.4, 0.7], pos_label="yes")
-    table = reference_table((["no", "yes"], [0.2, 0.6]), data)
+    table = reference_table(Reference(["no", "yes"], [0.2, 0.6]), data)
     assert table is not None
     assert table.positives.tolist() == [0, 1]
 
@@ -158,22 +159,15 @@ def test_reference_labels_are_read_like_those_of_the_set():
 @pytest.mark.parametrize(
     ("reference", "text"),
     [
-        (([1, 0, 1], [0.2, 0.4]), "reference: labels: 3 values, but scores has 2"),
+        (Reference([1, 0, 1], [0.2, 0.4]), "reference: y_true: 3 values, but y_score has 2"),
         (
-            ([1, 0, None], [0.2, 0.4, 0.5]),
+            Reference([1, 0, None], [0.2, 0.4, 0.5]),
             "reference: 1 of 3 rows have no label. Reference rows must all be labeled",
         ),
-        (([1, 0], [0.2, NAN]), "reference: scores: 1 of 2"),
-        (([1, 0], [0.2, float("inf")]), "reference: scores: "),
-        (([0, 1, 2], [0.2, 0.4, 0.5]), "reference: labels: "),
-        (([], []), "reference: "),
-        ([1, 0, 1], "reference: expected a pair (labels, scores) or an EvaluationSet, got a list of length 3."),
-        ("reference.csv", "reference: expected a pair (labels, scores) or an EvaluationSet, got a str."),
-        (0.5, "reference: expected a pair (labels, scores) or an EvaluationSet, got a float."),
-        (pd.DataFrame({"y": [1, 0], "s": [0.2, 0.3]}), "reference: expected a pair"),
-        (np.array([[1, 0], [0.2, 0.3]]), "reference: expected a pair"),
-        (([1, 0], [0.2, 0.3], [1, 1]), "reference: expected a pair"),
-        ({"labels": [1, 0], "scores": [0.2, 0.3]}, "reference: expected a pair"),
+        (Reference([1, 0], [0.2, NAN]), "reference: y_score: 1 of 2"),
+        (Reference([1, 0], [0.2, float("inf")]), "reference: y_score: "),
+        (Reference([0, 1, 2], [0.2, 0.4, 0.5]), "reference: y_true: "),
+        (Reference([], []), "reference: "),
         (DATA, "reference: 1 of 3 rows have no label"),
         (EvaluationSet([None], [0.5]).labeled(), "reference: the EvaluationSet has no rows."),
     ],
@@ -182,8 +176,14 @@ def test_bad_reference_rows_are_refused_by_name(reference, text):
     with pytest.raises(InputError) as error:
         reference_table(reference, DATA)
     assert str(error.value).startswith(text)
-    assert "y_true" not in str(error.value)
-    assert "y_score" not in str(error.value)
+
+
+@pytest.mark.parametrize("mechanism", [ByScore, ByLabel, ByScoreAndLabel, Unknown])
+@pytest.mark.parametrize("reference", [([1, 0], [0.2, 0.3]), "reference.csv", pd.DataFrame({"y": [1], "s": [0.2]})])
+def test_other_forms_of_reference_rows_are_refused(mechanism, reference):
+    expected = r"^reference: expected dm\.missing\.Reference\(labels, scores\) or an EvaluationSet, got a "
+    with pytest.raises(InputError, match=expected):
+        mechanism(reference=reference)
 
 
 def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
@@ -201,7 +201,7 @@ def test_the_joint_table_counts_scores_and_probabilities_together(monkeypatch):
     assert 300 < merged.score.size <= 2 * 400
     rows = merged.labeled + merged.missing
     np.testing.assert_allclose([rows @ merged.score, rows @ mean], [score.sum(), chance.sum()])
-    own = merged.place
+    own = merged.row_of_cell
     for row in rng.integers(0, merged.score.size, 20):
         inside = order[own == row]  # cells are rows by rising score
         assert np.ptp(score[inside]) < 0.08

@@ -226,12 +226,12 @@ def test_tipping_point_in_words():
         result.tipping_point("recall", np.nan)
 
 
-def test_table_json_and_frame_have_the_column():
+def test_text_json_and_frame_have_the_intervals():
     label, score = many_rows()
     result = dm.evaluate(label, score, missingness="random", metrics="recall")
     low, high = result.sensitivity()["recall"]
-    assert f"{low:.3f} to {high:.3f}" in str(result)
-    assert "if odds 3x off" in str(result)
+    assert f"{low:.3f} to {high:.3f}" in str(result.sensitivity())
+    assert "sensitivity (odds x3)" in str(result.sensitivity())
     assert result.to_dict()["metrics"]["recall"]["sensitivity"] == {"odds": 3.0, "low": low, "high": high}
     frame = result.to_frame("polars")
     assert frame.select("sensitivity_low", "sensitivity_high").row(0) == (low, high)
@@ -240,9 +240,9 @@ def test_table_json_and_frame_have_the_column():
 def test_what_would_narrow_the_answer_is_said_with_widths_that_come_true():
     label, score = many_rows()
     result = dm.evaluate(label, score, metrics=["precision"])
-    line = next(line for line in result._words() if line.startswith("Say missingness='random' or 'by_score'"))
+    line = next(line for line in result._words() if line.startswith("Set missingness='random' or 'by_score'"))
     said = float(line.split("known to within ")[1].split()[0])
     stated = dm.evaluate(label, score, metrics=["precision"], missingness="by_score")
     assert said == pytest.approx(np.ptp(stated.intervals["precision"]), rel=0.15)
     assert f"instead of {np.ptp(result.intervals['precision']):.2g})" in line
-    assert not any(line.startswith("Say ") for line in stated._words())
+    assert not any(line.startswith("Set missingness=") for line in stated._words())

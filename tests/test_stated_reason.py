@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import darkmetrics as dm
-from darkmetrics.diagnosis import CalibrationCheck, Reason, ReliabilityBin
+from darkmetrics.diagnosis import CalibrationCheck, MechanismEstimate, ReliabilityBin
 from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, ExponentialTilt, Mechanism, Unknown
 from darkmetrics.missingness.base import Estimate
 
@@ -50,10 +50,10 @@ REFERENCE = (TRUTH[:400], SCORE[:400])
 # Every way to say why labels are missing, or what their probabilities are.
 STATED: dict[str, dict[str, Any]] = {
     **{word: {"missingness": word} for word in ("random", "by_score", "by_label", "unknown")},
-    "by_score_and_label": {"missingness": dm.missing.ByScoreAndLabel(reference=REFERENCE)},
+    "by_score_and_label": {"missingness": dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(*REFERENCE))},
     "ByScore": {"missingness": ByScore()},
     "ByLabel": {"missingness": ByLabel()},
-    "ByScoreAndLabel": {"missingness": ByScoreAndLabel(REFERENCE)},
+    "ByScoreAndLabel": {"missingness": ByScoreAndLabel(dm.missing.Reference(*REFERENCE))},
     "TrainingPrevalence": {"missingness": dm.missing.TrainingPrevalence()},
     "one half": {"missingness": dm.missing.Fixed(0.5)},
     "ExponentialTilt": {"missingness": ExponentialTilt(Unknown(), prevalence=0.4)},
@@ -63,7 +63,7 @@ STATED: dict[str, dict[str, Any]] = {
     "a number": {"missingness": dm.missing.Fixed(0.3)},
     "an array": {"missingness": dm.missing.Fixed(SCORE)},
     "reference rows": {"missingness": dm.missing.Reference(*REFERENCE)},
-    "reference rows of Unknown": {"missingness": dm.missing.Unknown(reference=REFERENCE)},
+    "reference rows of Unknown": {"missingness": dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE))},
 }
 
 
@@ -95,7 +95,9 @@ def test_unknown_silences_only_the_request_to_state_a_mechanism(rows):
 
 def test_unknown_does_not_silence_that_the_reference_rows_are_contradicted():
     with pytest.warns(dm.MissingnessWarning, match="contradict the reference rows"):
-        dm.evaluate(Y, SCORE, metrics=METRICS, missingness=dm.missing.Unknown(reference=REFERENCE))
+        dm.evaluate(
+            Y, SCORE, metrics=METRICS, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE))
+        )
 
 
 def test_unknown_keeps_what_a_comparison_reports():
@@ -177,25 +179,27 @@ def diagnosis_with(**changed: Any) -> dm.diagnosis.Diagnosis:
     return found
 
 
-def reasons(*precision: float, recall: float = 0.5) -> dict[str, Reason]:
+def reasons(*precision: float, recall: float = 0.5) -> dict[str, MechanismEstimate]:
     names = ("by score", "by label")
     return {
-        name: Reason(Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)})
+        name: MechanismEstimate(
+            Estimate(0.3, 0.2, 0.4), {"precision": Estimate(p, p, p), "recall": Estimate(recall, 0.4, 0.6)}
+        )
         for name, p in zip(names, precision, strict=True)
     }
 
 
 @pytest.mark.parametrize("pair", [(0.91651, 0.91749), (0.9170001, 0.9174), (0.5, 0.5), (0.0, 0.0004), (1.0, 0.9996)])
 def test_no_metric_moves_from_a_number_to_the_same_number(pair):
-    assert "moves" not in diagnosis_with(reasons=reasons(*pair)).verdict
+    assert "moves" not in diagnosis_with(mechanisms=reasons(*pair)).verdict
 
 
 def test_a_metric_that_moves_is_shown_in_digits_that_differ():
-    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(reasons=reasons(0.9164, 0.9176)).verdict
+    assert "; precision moves most, from 0.916 to 0.918." in diagnosis_with(mechanisms=reasons(0.9164, 0.9176)).verdict
 
 
 def test_a_metric_that_is_undefined_under_a_reason_does_not_move():
-    assert "moves" not in diagnosis_with(reasons=reasons(0.9, np.nan)).verdict
+    assert "moves" not in diagnosis_with(mechanisms=reasons(0.9, np.nan)).verdict
 
 
 # ----------------------------------------------------------------------------------------------------- calibration

@@ -43,8 +43,8 @@ SETS = {
     "class of text": lambda: EvaluationSet(["ja", 'ñ"\n', None], [0.1, 0.9, 0.2], pos_label='ñ"\n'),
     "class of floats": lambda: EvaluationSet([0.5, 2.0, None], [0.1, 0.9, 0.2], pos_label=0.5),
     "class of numpy": lambda: EvaluationSet([3, 2, None], [0.1, 0.9, 0.2], pos_label=np.int64(3)),
-    "buckets": lambda: small(sample_weight=weights()).binned(64),
-    "buckets with probabilities": lambda: small(probability=np.random.default_rng(2).random(200)).binned(32),
+    "bins": lambda: small(sample_weight=weights()).binned(64),
+    "bins with probabilities": lambda: small(probability=np.random.default_rng(2).random(200)).binned(32),
     "scores outside 0 and 1": lambda: EvaluationSet([1, 0, None, 1], [-3e9, 0.2, 17.0, 17.5]).binned(16),
     "one cell": lambda: EvaluationSet([None], [0.25]),
     "labeled rows": lambda: small().labeled(),
@@ -97,7 +97,7 @@ def test_the_file_is_an_ordinary_table(engine, tmp_path):
     path = EvaluationSet([1, 0, None, None], [0.9, 0.2, 0.7, 0.7]).to_parquet(tmp_path / "set.parquet")
     table = pq.read_table(path).to_pylist()
     assert len({row.pop("checksum") for row in table}) == 1
-    constant = {"format_version": 1, "threshold": 0.5, "pos_label": "1", "buckets": 0}
+    constant = {"format_version": 1, "threshold": 0.5, "pos_label": "1", "score_bins": 0}
     constant |= {"has_weight": False, "has_probability": False}
 
     def cell(score, decision, positives, negatives, missing):
@@ -226,8 +226,8 @@ DAMAGES = {
     "no label": (changed("pos_label", [None] * 5), "pos_label: None. It is a label written as JSON"),
     "label not JSON": (changed("pos_label", ["yes"] * 5), "pos_label: 'yes'. It is a label written as JSON"),
     "label a list": (changed("pos_label", ["[1]"] * 5), "pos_label: '[1]'. It is a label written as JSON"),
-    "odd buckets": (changed("buckets", [100] * 5), "buckets: 100. It is 0 for exact scores, or a power of two"),
-    "negative buckets": (changed("buckets", [-64] * 5), "buckets: -64. It is 0 for exact scores, or a power of two"),
+    "odd bins": (changed("score_bins", [100] * 5), "score_bins: 100. It is 0 for exact scores, or a power of two"),
+    "negative bins": (changed("score_bins", [-64] * 5), "score_bins: -64. It is 0 for exact scores, or a power of two"),
 }
 
 
@@ -244,12 +244,12 @@ def test_a_damaged_table_is_refused_by_file_column_and_rule(damage, stored):
 @pytest.mark.parametrize(
     ("column", "values", "text"),
     [
-        ("score", [0.05, 0.3], "score: 0.05 in cell 0. The mean of a bucket lies between its low and high"),
-        ("high", [0.3, 0.3], "score: 0.1 in cell 0. The mean of a bucket lies between its low and high"),
-        ("low", [0.05, 0.31], "score: 0.1 in cell 0. The mean of a bucket lies between"),
+        ("score", [0.05, 0.3], "score: 0.05 in cell 0. The mean of a bin lies between its low and high"),
+        ("high", [0.3, 0.3], "score: 0.1 in cell 0. The mean of a bin lies between its low and high"),
+        ("low", [0.05, 0.31], "score: 0.1 in cell 0. The mean of a bin lies between"),
     ],
 )
-def test_a_damaged_bucket_is_refused(column, values, text, tmp_path):
+def test_a_damaged_bin_is_refused(column, values, text, tmp_path):
     data = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).binned(64)
     path = data.to_parquet(tmp_path / "set.parquet")
     pl.read_parquet(path).with_columns(pl.Series(column, values)).write_parquet(path)
@@ -258,7 +258,7 @@ def test_a_damaged_bucket_is_refused(column, values, text, tmp_path):
     assert str(error.value).startswith(f"{path}: {text}")
 
 
-def test_a_bucket_across_the_threshold_is_refused(tmp_path):
+def test_a_bin_across_the_threshold_is_refused(tmp_path):
     path = EvaluationSet([1, 0, None], [0.0999, 0.1001, 0.3]).binned(64).to_parquet(tmp_path / "set.parquet")
     pl.read_parquet(path).with_columns(threshold=pl.lit(0.1)).write_parquet(path)
     with pytest.raises(

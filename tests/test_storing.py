@@ -52,7 +52,7 @@ FEW = ("precision", "roc_auc")
 
 def every_metric() -> dict[str, Any]:
     """The record of each registered metric, and an example of each family."""
-    records = {name: registered(name) for name in dm.list_metrics()}
+    records = {name: registered(name) for name in dm.metrics.registered_names()}
     examples = {f"example of {name}": one.example for name, one in records.items() if isinstance(one, Family)}
     return {**records, **examples}
 
@@ -69,7 +69,7 @@ def classes(*without: str) -> Iterator[type]:
 
 
 SETTINGS: dict[str, Any] = {
-    "mechanism Unknown": missing.Unknown(reference=REFERENCE),
+    "mechanism Unknown": missing.Unknown(reference=dm.missing.Reference(*REFERENCE)),
     "Random": missing.Random(),
     "ByScore": missing.ByScore("isotonic"),
     "Covariates": missing.Covariates(LogisticRegression(), SCORE[:, None]),
@@ -82,7 +82,8 @@ SETTINGS: dict[str, Any] = {
     "Dropping": Dropping(),
     "TrainingPrevalence": missing.TrainingPrevalence(),
     "Propensity": missing.Propensity(),
-    "ByScoreAndLabel": missing.ByScoreAndLabel(reference=REFERENCE),
+    "CalibratedScores": dm.paper.scaling_binning([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], n_bins=2),
+    "ByScoreAndLabel": missing.ByScoreAndLabel(reference=dm.missing.Reference(*REFERENCE)),
     "ExponentialTilt": missing.ExponentialTilt(missing.Fixed(0.5), prevalence=0.4),
     "method Auto": methods.Auto(n_resamples=100),
     "Exact": methods.Exact(),
@@ -107,7 +108,7 @@ def evaluated(method: str = "auto", n: int = 400) -> dm.Evaluation:
     result = dm.evaluate(y, score, method=method, rng=0, **settings)
     if method == "gaussian":  # what was looked at before must not matter
         assert "Proven" in str(result)
-        assert result.diagnosis.reasons
+        assert result.diagnosis.mechanisms
     return result
 
 
@@ -156,7 +157,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     ),
     "share": lambda: dm.evaluate(Y, SCORE, metrics="f1", missingness="random").population["f1"],
     "customers": lambda: dm.evaluate(Y[:60], SCORE[:60], metrics="recall", clusters=np.arange(60) // 3, rng=0),
-    "buckets": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
+    "bins": lambda: dm.evaluate(DATA.binned(32), metrics=FEW),
     **{f"by {k}": partial(modelled, model) for k, model in SETTINGS.items() if isinstance(model, Mechanism)},
     "Discrete": lambda: evaluated()["precision"],
     "ProductLaw": lambda: evaluated(n=20_000)["recall"],
@@ -179,9 +180,11 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "gap": lambda: by_month().disparity("recall"),
     "groups": by_key,
     "alerts": lambda: by_key().alerts({"precision": 0.99}),
-    "diagnosis": lambda: dm.diagnose(Y, SCORE, missingness=dm.missing.Unknown(reference=REFERENCE), metrics=FEW),
+    "diagnosis": lambda: dm.diagnose(
+        Y, SCORE, missingness=dm.missing.Unknown(reference=dm.missing.Reference(*REFERENCE)), metrics=FEW
+    ),
     "backtest": lambda: dm.backtest(TRUTH, SCORE, metrics="recall", n_repeats=2, rng=0, missingness="by_score"),
-    "robustness": lambda: dm.paper.robustness(KNOWN, share=0.2, metrics="recall", n_resamples=50, rng=0),
+    "robustness": lambda: dm.paper.theorem_4(KNOWN, fraction=0.2, metrics="recall", n_resamples=50, rng=0),
     "verification": lambda: dm.verify(
         KNOWN, dm.EvaluationSet(TRUTH, SCORE, missingness=dm.missing.Fixed(SCORE)), metrics=FEW
     ),

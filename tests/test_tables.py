@@ -85,7 +85,7 @@ def test_counted_weights_of_one_are_none():
     assert first.cells.weight is None
 
 
-def test_counted_buckets_keep_their_ends():
+def test_counted_bins_keep_their_ends():
     low, high = np.array([0.1, 0.69, 0.69, 0.2]), np.array([0.1, 0.71, 0.71, 0.2])
     (first, second) = sets_from_counted(counted(low=low, high=high, score_bins=64), threshold=0.5)
     assert first.score_bins == second.score_bins == 64
@@ -99,18 +99,34 @@ def test_counted_buckets_keep_their_ends():
         (
             [0, 2, 1],
             1,
-            r"fraud: a third value 2 besides 0 and 1\. Labels take two values; the rest must be missing\. If 2",
+            r"fraud: a third value 2 in addition to 0 and 1\. .* To evaluate 1 against",
         ),
-        ([-1, 0, 1], 1, r"fraud: a third value -1 besides 0 and 1\. .* say missing_label=-1"),
-        (["no", "unknown", "yes"], "yes", r"fraud: a third value 'unknown' besides 'no' and 'yes'\. .*='unknown'"),
-        (["NO", "no", "yes"], "yes", r"fraud: a third value 'no' .* 'NO' and 'no' differ in case or spaces alone"),
+        ([-1, 0, 1], 1, r"fraud: a third value -1 in addition to 0 and 1\. .* pass missing_label=-1"),
+        (
+            ["no", "unknown", "yes"],
+            "yes",
+            r"fraud: a third value 'unknown' .* 'no' and 'yes'\. .*='unknown'",
+        ),
+        (
+            ["NO", "no", "yes"],
+            "yes",
+            r"fraud: a third value 'no' .* Spell 'NO' and 'no' alike",
+        ),
         (
             ["later", "no", "yes"],
             "yes",
-            r"fraud: a third value 'no' besides .* If one of them means missing, say missing",
+            r"fraud: a third value 'no' in addition to .* If a value means missing, pass missing",
         ),
-        ([0.5, 0.7, 1.0], 1, r"fraud: a third value 0\.7 besides 0\.5 and 1\. Labels take two values; the rest"),
-        (["a", "b"], 1, r"fraud: pos_label=1 is not among the labels \('a' and 'b'\)\. Say which one is positive"),
+        (
+            [0.5, 0.7, 1.0],
+            1,
+            r"fraud: a third value 0\.7 in addition to 0\.5 and 1\. Labels take two",
+        ),
+        (
+            ["a", "b"],
+            1,
+            r"fraud: pos_label=1 is not among the labels \('a' and 'b'\)\. Set pos_label=",
+        ),
         (["a"], 1, r"fraud: pos_label=1 is not among the labels \('a'\)"),
         ([Decimal(3)], 1, r"fraud: pos_label=1 is not among the labels \(3\)"),
         (["a", "b"], "c", r"fraud: pos_label='c' is not among the labels"),
@@ -125,10 +141,10 @@ def test_counted_labels_obey_the_rules_of_arrays(labels, pos_label, text):
 @pytest.mark.parametrize(
     ("labels", "pos_label", "hint"),
     [
-        (["no", "?", "yes", "n/a"], "yes", "If '?' and 'n/a' mean missing, say missing_label=['?', 'n/a']."),
-        (["no", "?", "yes", "n/a"], 1, "pos_label=1 is none of them: say which one is positive with pos_label=."),
-        (["no", "later", "yes", "n/a"], "yes", "a third value 'n/a' besides 'later' and 'yes', and more: 'no'."),
-        ([0, 1, 7, 99, -1], 1, "a third value -1 besides 0 and 1, and more: 7, 99. "),
+        (["no", "?", "yes", "n/a"], "yes", "If '?' and 'n/a' mean missing, pass missing_label=['?', 'n/a']."),
+        (["no", "?", "yes", "n/a"], 1, "pos_label=1 is none of them: set it to the positive label."),
+        (["no", "later", "yes", "n/a"], "yes", "a third value 'n/a' in addition to 'later' and 'yes', and more: 'no'."),
+        ([0, 1, 7, 99, -1], 1, "a third value -1 in addition to 0 and 1, and more: 7, 99. "),
     ],
 )
 def test_odd_labels_of_a_table_are_told_at_once(engine, labels, pos_label, hint):
@@ -139,7 +155,7 @@ def test_odd_labels_of_a_table_are_told_at_once(engine, labels, pos_label, hint)
     # Arrays know the row, and else say the same; the order is that of the rows there, and of the labels here.
     with pytest.raises(InputError) as error:
         dm.evaluate(sorted(labels) * 3, np.linspace(0.1, 0.9, 3 * len(labels)), pos_label=pos_label)
-    assert hint.split(" besides ")[0] in str(error.value)
+    assert hint.split(" in addition to ")[0] in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +184,7 @@ def test_a_set_of_a_frame_is_the_set_of_its_columns():
     )
 
 
-def test_a_set_of_buckets_is_the_exact_one_coarsened():
+def test_a_set_of_bins_is_the_exact_one_coarsened():
     y, score = rows(20_000, distinct=20_000)
     found = EvaluationSet(data=frame(y, score), score_bins=256, **NAMES)
     expected = EvaluationSet(y, score).binned(256)
@@ -181,7 +197,7 @@ def test_a_set_of_buckets_is_the_exact_one_coarsened():
 
 def test_a_frame_has_a_threshold_or_decisions():
     y, score = rows(20)
-    with pytest.raises(InputError, match=r"^threshold: 0\.3, but y_pred already gives the decisions"):
+    with pytest.raises(InputError, match=r"^threshold: 0\.3, but y_pred already has the predictions"):
         EvaluationSet(data=frame(y, score, d=y > 0), y_pred="d", threshold=0.3, **NAMES)
 
 
@@ -344,9 +360,7 @@ def test_arrays_next_to_columns_that_are_not_in_memory_are_refused(argument, tmp
     given: Any = {"y_true": "y_true", "y_score": "y_score", **VALUES[argument](columns[argument])}
     for data in (str(path), [path], pl.scan_parquet(path)):
         for call in (EvaluationSet, dm.evaluate):
-            with pytest.raises(
-                InputError, match=rf"^{argument}: expected the name of a column\. Arrays go with tables"
-            ):
+            with pytest.raises(InputError, match=rf"^{argument}: values, but data is not in memory"):
                 call(data=data, **given)
 
 
@@ -380,17 +394,15 @@ def test_a_set_takes_no_further_columns():
         ("sample_weight", {"sample_weight": columns["sample_weight"]}),
         ("strata", {"missingness": dm.missing.ByScore(strata="strata")}),
     ):
-        with pytest.raises(InputError, match=rf"^{name}: an EvaluationSet already fixes it; pass it when building"):
+        with pytest.raises(InputError, match=rf"^{name}: passed with an EvaluationSet, which already fixes it"):
             dm.evaluate(data, **more)
 
 
 def test_scores_of_arrays_have_no_bins():
     y, score = rows(50)
     for given in ({"y_true": y, "y_score": score}, {**NAMES, "data": {"fraud": y, "p": score}}):
-        with pytest.raises(InputError, match=r"^score_bins: 64 is for tables that an engine counts"):
+        with pytest.raises(InputError, match=r"^score_bins: 64 with arrays"):
             EvaluationSet(score_bins=64, **given)
-        with pytest.raises(InputError, match=r"Build the rows with it: evaluate\(dm.EvaluationSet\(..., score_bins=64"):
-            dm.evaluate(**given, score_bins=64)
         assert EvaluationSet(score_bins="exact", **given).score_bins is None
 
 
@@ -404,7 +416,7 @@ def test_an_evaluation_set_needs_values_per_row():
         dm.missing.Fixed(),
         dm.missing.Reference([1], [1]),
     ):
-        with pytest.raises(InputError, match=r"^missingness: .* has no values per row, which is what an Eval"):
+        with pytest.raises(InputError, match=r"^missingness: .* has no values per row\. An Eval"):
             EvaluationSet(y, score, missingness=nothing)
 
 

@@ -158,7 +158,9 @@ def test_what_is_certain_stays_certain():
 @pytest.mark.parametrize(("prevalence", "chances"), [(0.1, [1.0, 0.5, 0.5]), (0.9, [0.0, 0.5, 0.5]), (0.5, [0.0] * 3)])
 def test_a_share_that_cannot_be_reached_is_refused(prevalence, chances):
     data = EvaluationSet([None] * 3 + [1], [0.1, 0.2, 0.3, 0.9])
-    with pytest.raises(InputError, match=r"prevalence: .* cannot be reached\. The base model is sure of some labels"):
+    with pytest.raises(
+        InputError, match=r"prevalence: .* cannot be reached\. Some labels are certain under the base mechanism"
+    ):
         ExponentialTilt(Written(chances), prevalence=prevalence).posterior(data)
 
 
@@ -177,7 +179,9 @@ def test_what_is_no_finite_number_is_refused(name, number):
 
 def test_one_statement_is_needed_and_no_more():
     for settings in ({}, {"prevalence": 0.2, "delta": 0.1}):
-        with pytest.raises(InputError, match=r"prevalence: state either prevalence= or delta=, and not both\."):
+        with pytest.raises(
+            InputError, match=r"prevalence: (neither|both) of prevalence= and delta= passed\. State one"
+        ):
             ExponentialTilt(Fixed(0.5), **settings)
 
 
@@ -244,10 +248,10 @@ def test_shifted_log_odds_neither_overflow_nor_move_certain_labels(shift):
 
 
 def test_split_columns_shift_cells_of_one_kind():
-    posterior = Posterior(np.ones(1), np.array([[0.2, 0.6]]), bucket=np.array([0, 0, 1, 1]))
+    posterior = Posterior(np.ones(1), np.array([[0.2, 0.6]]), column=np.array([0, 0, 1, 1]))
     kind = np.array([0, 1, 1, 1])
     split, of_column = posterior.split_columns(kind)
     np.testing.assert_array_equal(split.on_all_cells.probability, posterior.on_all_cells.probability)
-    np.testing.assert_array_equal(of_column[split.bucket], kind)
+    np.testing.assert_array_equal(of_column[split.column], kind)
     shifted = split.shift_log_odds(np.where(of_column == 1, 0.5, 0.0)).on_all_cells.probability[0]
     np.testing.assert_allclose(shifted, expit(logit([0.2, 0.2, 0.6, 0.6]) + 0.5 * kind))

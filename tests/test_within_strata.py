@@ -37,7 +37,7 @@ def test_the_table_counts_each_score_in_each_stratum():
         assert table.missing[row] == np.isnan(y[own]).sum()
         assert table.decided[row] == (np.isnan(y[own]) * (score[own] >= 0.5)).sum()
     assert table.missing.sum() == np.isnan(y).sum()
-    np.testing.assert_array_equal(table.place[data.missing_cells], table.column)
+    np.testing.assert_array_equal(table.row_of_cell[data.missing_cells], table.column)
 
 
 def test_many_scores_share_rows_within_a_stratum_alone():
@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_said():
     with pytest.raises(dm.InputError, match=r"strata: stratum 4 has \d+ missing rows and no positive label"):
         dm.evaluate(alone, score, missingness=dm.missing.ByLabel(strata=stratum))
     dm.evaluate(alone, score, missingness=dm.missing.ByScore(strata=stratum), metrics="recall")
-    with pytest.raises(dm.InputError, match="strata: 600 different ones"):
+    with pytest.raises(dm.InputError, match="strata: 600 different strata"):
         dm.evaluate(y_true, score, missingness=dm.missing.ByScore(strata=np.arange(600)))
     data = dm.EvaluationSet(y_true, score, missingness=dm.missing.Unknown(strata=stratum))
     with pytest.raises(dm.InputError, match="strata: 'isotonic' with uncertainty=True does not fit"):

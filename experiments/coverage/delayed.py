@@ -123,10 +123,9 @@ def make_rows(design: Design, seed: int) -> Rows:
 def make_problem(design: Design, known: str, reviewed: str | None, seed: int) -> Problem:
     """Return rows with their ages, and with arrival times if these are known ("times")."""
     rows = make_rows(design, seed)
-    arguments = {"missingness": dm.missing.Delayed(age=rows.age, reviewed=reviewed)}
-    if known == "times":
-        arguments["delay"] = rows.arrived
-    return Problem(rows.y, rows.score, rows.observed, arguments)
+    delay = rows.arrived if known == "times" else None
+    mechanism = dm.missing.Delayed(age=rows.age, delay=delay, reviewed=reviewed)
+    return Problem(rows.y, rows.score, rows.observed, {"missingness": mechanism})
 
 
 def make_oracle(design: Design, seed: int) -> Problem:
@@ -160,31 +159,27 @@ def evaluate_without_slope(observed: Any, score: Any, **arguments: Any) -> Any:
 def make_table(design: Design, known: str, reviewed: str | None, newest: bool, seed: int) -> Problem:
     """Return rows as a table with dates; `newest`: only the rows of the newest month are judged."""
     rows = make_rows(design, seed)
-    frame = rows.frame if known == "times" else rows.frame.drop(columns="labeled_at")
+    labeled_at = "labeled_at" if known == "times" else None
+    mechanism = dm.missing.Delayed(scored_at="scored_at", labeled_at=labeled_at, as_of=_AS_OF, reviewed=reviewed)
     judged = (rows.frame["scored_at"] >= pd.Timestamp(_AS_OF).replace(day=1)).to_numpy() | (not newest)
-    arguments = {"frame": frame, "missingness": dm.missing.Delayed(reviewed=reviewed)}
+    arguments = {"data": rows.frame, "missingness": mechanism}
     return Problem(rows.y[judged], rows.score[judged], rows.observed[judged], arguments)
 
 
-def _list_columns(frame: pd.DataFrame) -> dict[str, Any]:
-    columns = {name: name for name in frame.columns}
-    return {**columns, "as_of": _AS_OF}
-
-
-def evaluate_dates(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Any:
+def evaluate_dates(observed: Any, score: Any, **arguments: Any) -> Any:
     """Evaluate a table with dates."""
-    return dm.evaluate(data=frame, **_list_columns(frame), **arguments)
+    return dm.evaluate("label", "score", **arguments)
 
 
-def evaluate_months(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Mapping[str, Any]:
+def evaluate_months(observed: Any, score: Any, **arguments: Any) -> Mapping[str, Any]:
     """Return the total over months."""
-    grouped = dm.evaluate_by(data=frame, time="scored_at", period="month", **_list_columns(frame), **arguments)
+    grouped = dm.evaluate_by("label", "score", time="scored_at", period="month", **arguments)
     return grouped.total.distributions
 
 
-def evaluate_newest(observed: Any, score: Any, *, frame: pd.DataFrame, **arguments: Any) -> Mapping[str, Any]:
+def evaluate_newest(observed: Any, score: Any, **arguments: Any) -> Mapping[str, Any]:
     """Return the answer for the newest month."""
-    grouped = dm.evaluate_by(data=frame, time="scored_at", period="month", **_list_columns(frame), **arguments)
+    grouped = dm.evaluate_by("label", "score", time="scored_at", period="month", **arguments)
     return grouped[_AS_OF.replace(day=1)].distributions
 
 

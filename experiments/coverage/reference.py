@@ -79,7 +79,7 @@ def make_shifted(seed: int) -> Problem:
     odds = score / (1.0 - score) * np.repeat([1.0, 2.0], 2000)
     y = (rng.random(4000) < odds / (1.0 + odds)).astype(float)
     observed = np.where(rng.random(2000) < 0.5, y[:2000], np.nan)
-    arguments = {"missingness": dm.missing.ByScoreAndLabel(reference=(y[2000:], score[2000:]))}
+    arguments = {"missingness": dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(y[2000:], score[2000:]))}
     return Problem(y[:2000], score[:2000], observed, arguments)
 
 

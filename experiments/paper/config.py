@@ -1,4 +1,4 @@
-"""The one configuration of the study."""
+"""The configuration of the study."""
 
 import hashlib
 import json
@@ -6,19 +6,22 @@ import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
+# Folds depend on these files, and on every setting but the sets: a fold is a fold of one set.
+CODE = ("algorithms.py", "data_sets.py", "problems.py", "run.py")
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is run; see config.toml."""
+    """Settings of one run; see config.toml."""
 
     seed: int
     sets: list[str]
     folds: int
     stratified: bool
-    calibration_share: float
+    calibration_fraction: float
     missing: list[float]
     prevalences: list[float]
     metrics: list[str]
@@ -26,37 +29,44 @@ class Config:
     bootstrap_resamples: int
     bins: int
     confidence_level: float
-    swapped: list[str]
-    ties: str
+    swapped: bool
     algorithms: list[str]
     more_seeds: list[int]
 
     @classmethod
     def load(cls, *, quick: bool = False) -> "Config":
-        """The configuration, or its quick slice."""
-        settings = tomllib.loads((HERE / "config.toml").read_text())
+        """Return the configuration, or its quick slice."""
+        settings = _settings()
         settings |= settings["quick"] if quick else {}
         return cls(**{field.name: settings[field.name] for field in fields(cls)})
 
-    def other_choices(self) -> "Config":
-        """The run with two choices made the other way."""
-        return replace(self, **tomllib.loads((HERE / "config.toml").read_text())["other_choices"])
+    def swapped_classes(self) -> "Config":
+        """Return the run with the classes of every set swapped."""
+        return replace(self, **_settings()["swapped_classes"])
 
-    def centre_runs(self) -> dict[str, list["Config"]]:
-        """The runs with other random numbers, by the way in which folds are made."""
-        ways = tomllib.loads((HERE / "config.toml").read_text())["centre"]
+    def center_runs(self) -> dict[str, list["Config"]]:
+        """Return the runs with other seeds, by the way of making folds."""
         return {
             way: [replace(self, **settings | {"seed": seed}) for seed in self.more_seeds or settings["more_seeds"]]
-            for way, settings in ways.items()
+            for way, settings in _settings()["center"].items()
         }
 
     @property
     def fingerprint(self) -> str:
-        """Tells configurations apart, so that folds of one are never taken for folds of another.
+        """Hash of the settings and the study's code, so that folds of two configurations are never mixed up.
 
-        The study's own code counts as well. The library does not: delete the work folder after a change of its laws.
+        The library is not part of it: delete the work folder after a change of its distributions.
         """
-        settings = {name: value for name, value in asdict(self).items() if name != "more_seeds"}
-        code = "".join((HERE / name).read_text() for name in ("algorithms.py", "problems.py"))
+        settings = {name: value for name, value in asdict(self).items() if name not in {"more_seeds", "sets"}}
+        code = "".join((HERE / name).read_text() for name in CODE)
         versions = [version(package) for package in ("darkmetrics", "scikit-learn")]
         return hashlib.sha256(json.dumps([settings, code, versions], sort_keys=True).encode()).hexdigest()[:8]
+
+
+def stand_ins() -> dict[str, str]:
+    """Return the sets that take the place of others, by the name of the other."""
+    return dict(_settings()["stand_ins"])
+
+
+def _settings() -> dict[str, Any]:
+    return tomllib.loads((HERE / "config.toml").read_text())

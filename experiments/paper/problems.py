@@ -1,6 +1,5 @@
-"""Data sets, folds and masks: everything that is the same for every algorithm."""
+"""Folds and masks: everything that is the same for every algorithm."""
 
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,31 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
 import darkmetrics as dm
 from experiments.paper.config import Config
-
-# Names and versions at OpenML, for use without a data folder; ohsumed is not there.
-OPENML = {"adult": 2, "bank-marketing": 1, "diabetes": 1, "credit-g": 1, "Dota2-Games-Results-Data-Set": 1}
-ALIASES = {"bank": "bank-marketing", "german_credit": "credit-g", "dota2": "Dota2-Games-Results-Data-Set"}
-
-
-# How a folder is named.
-FOLDER = "DARKMETRICS_DATA=/path/to/data python -m experiments.paper"
-
-
-class NoDataError(Exception):
-    """A data set is neither in a folder nor to be had online; the message says what to do."""
+from experiments.paper.data_sets import load
 
 
 class Fold(NamedTuple):
-    """Labels and scores of a test fold, and of the rows kept for calibration."""
+    """Labels and scores of a test fold and of the rows for calibration, and N+/N of the training set."""
 
     y: Any
     score: Any
     calibration: tuple[Any, Any]
+    training_prevalence: float
 
 
 class Problem(NamedTuple):
@@ -46,64 +34,65 @@ class Problem(NamedTuple):
     seed: tuple[int, ...]
 
 
-def load(name: str) -> tuple[Any, Any]:
-    """Features and labels of a data set, from the folder DARKMETRICS_DATA or from OpenML."""
-    folder = os.environ.get("DARKMETRICS_DATA")
-    if folder and (Path(folder) / name).is_dir():
-        return scipy.sparse.load_npz(Path(folder) / name / "X.npz"), np.load(Path(folder) / name / "y.npy")
-    if folder and not (Path(folder) / f"{name}.csv.gz").is_file():
-        raise NoDataError(f"{name}: there is no {name}.csv.gz in the folder that DARKMETRICS_DATA names ({folder}).")
-    if folder:
-        table = pd.read_csv(Path(folder) / f"{name}.csv.gz", na_values="?")
-        words = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
-        table = table.astype(dict.fromkeys(words, "category"))
-        return table.drop(columns="target"), table["target"].to_numpy()
-    from sklearn.datasets import fetch_openml
+def fold_of(config: Config, name: str, number: int, folder: Path | None = None) -> Fold:
+    """Return a fold: train on 90% of the other nine folds, score the fold and the remaining 10%.
 
-    known = ALIASES.get(name, name)
-    if known not in OPENML:
-        raise NoDataError(f"{name}: OpenML does not have it. Name a folder that does: {FOLDER}")
-    try:
-        found = fetch_openml(known, version=OPENML[known], as_frame=True)
-    except OSError as error:  # what urllib raises is one
-        raise NoDataError(
-            f"{name}: OpenML cannot be reached ({error}). Try again online, or name a folder with the data: {FOLDER}"
-        ) from None
-    return found.data, (found.target == found.target.value_counts().index[-1]).to_numpy().astype(int)
+    With a folder, a fold that was trained for another run is read from there.
+    """
+    key = f"{name}-{number}-{config.seed}-{config.folds}-{config.calibration_fraction}"
+    key += f"-{'stratified' if config.stratified else 'unstratified'}{'-swapped' if config.swapped else ''}"
+    path = None if folder is None else folder / f"{key}.npz"
+    if path is not None and path.exists():
+        with np.load(path) as stored:
+            return Fold(stored["y"], stored["score"], tuple(stored["calibration"]), float(stored["prevalence"]))
+    fold = _trained(config, name, number)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".tmp.npz")
+        np.savez(
+            unfinished,
+            y=fold.y,
+            score=fold.score,
+            calibration=np.array(fold.calibration),
+            prevalence=fold.training_prevalence,
+        )
+        unfinished.replace(path)
+    return fold
 
 
-def fold_of(config: Config, name: str, number: int) -> Fold:
-    """Train on nine folds less a tenth of them, score the rest."""
+def _trained(config: Config, name: str, number: int) -> Fold:
     import xgboost
 
     x, y = load(name)
-    y = 1 - y if name in config.swapped else y
-    take: Any = x.iloc if isinstance(x, pd.DataFrame) else x
+    y = 1 - y if config.swapped else y
+    rows_of: Any = x.iloc if isinstance(x, pd.DataFrame) else x
     folds = StratifiedKFold if config.stratified else KFold
     splits = folds(config.folds, shuffle=True, random_state=config.seed).split(np.zeros(y.size), y)
     train, test = list(splits)[number]
-    fit, calibrate = train_test_split(train, test_size=config.calibration_share, random_state=config.seed)
+    fit, calibrate = train_test_split(train, test_size=config.calibration_fraction, random_state=config.seed)
     model = xgboost.XGBClassifier(enable_categorical=True, n_jobs=1, random_state=config.seed)
-    model.fit(take[fit], y[fit])
+    model.fit(rows_of[fit], y[fit])
 
     def scored(rows: Any) -> tuple[Any, Any]:
-        return y[rows].astype(float), model.predict_proba(take[rows])[:, 1].astype(float)
+        return y[rows].astype(float), model.predict_proba(rows_of[rows])[:, 1].astype(float)
 
-    return Fold(*scored(test), scored(calibrate))
+    return Fold(*scored(test), scored(calibrate), float(y[train].mean()))
 
 
 def problems_of(config: Config, name: str, number: int, fold: Fold) -> Iterator[Problem]:
-    """Every mask of a fold: two halves, every share missing, every mechanism."""
+    """Yield every mask of a fold: two halves, every fraction missing, every mechanism."""
     base = (config.seed, zlib.crc32(name.encode()), number)
     halves = np.array_split(np.random.default_rng(base).permutation(fold.y.size), 2)
     for half, rows in enumerate(halves):
         for m, missing in enumerate(config.missing):
-            share = missing * fold.y.size / rows.size
-            ways: dict[str, dm.masks.Mask] = {"mcar": dm.masks.MCAR(share)}
-            ways |= {f"eta={eta:g}": dm.masks.ByLabel(share, prevalence=eta) for eta in config.prevalences}
-            for w, (mechanism, how) in enumerate(ways.items()):
+            fraction = missing * fold.y.size / rows.size
+            for w, mechanism in enumerate(["mcar", *(f"eta={eta:g}" for eta in config.prevalences)]):
                 seed = (*base, half, m, w)
-                masked = how.mask(fold.y[rows] == 1, fold.score[rows], np.random.default_rng(seed)).missing
+                rng = np.random.default_rng(seed)
+                if mechanism == "mcar":
+                    masked = dm.paper.mcar_mask(fold.y[rows], fraction, rng=rng)
+                else:
+                    masked = dm.paper.mnar_mask(fold.y[rows], fraction, config.prevalences[w - 1], rng=rng)
                 labels = fold.y.copy()
                 labels[rows[masked]] = np.nan
                 yield Problem(missing, mechanism, half, fold, labels, seed)

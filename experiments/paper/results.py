@@ -9,6 +9,8 @@ from experiments.paper.files import read_rows
 
 STATED = "ours,stated"
 Key = tuple[str, str, str, str, str]
+# The measures of the paper's tables.
+MEASURES = ("w1", "ks", "mae", "rmse")
 
 
 @dataclass(frozen=True)
@@ -20,74 +22,84 @@ class Results:
 
     @cached_property
     def figures(self) -> dict[Key, Estimate]:
-        """Share missing, mechanism, algorithm, metric, measure; "ours,stated" is the label model that is right."""
-        found = _figures(self.folder / "summary.csv")
-        return found | {
+        """Figures by fraction missing, mechanism, algorithm, metric, measure; "ours,stated" has the right mechanism."""
+        figures = _figures(self.folder / "summary.csv")
+        return figures | {
             (p_m, mechanism, STATED, metric, measure): figure
-            for (p_m, mechanism, algorithm, metric, measure), figure in found.items()
-            if algorithm == told(mechanism)
+            for (p_m, mechanism, algorithm, metric, measure), figure in figures.items()
+            if algorithm == stated_algorithm(mechanism)
         }
 
     @cached_property
-    def other_choices(self) -> dict[Key, Estimate]:
-        """The same for the run with two choices made the other way."""
-        return _figures(self.folder / "other_choices.csv")
-
-    @cached_property
-    def paper(self) -> dict[tuple[str, str, str, str], tuple[str, float | None, float | None]]:
-        """Share missing, algorithm, metric, measure of the paper's MCAR tables: value (may be blank) and interval."""
+    def paper(self) -> dict[tuple[str, str, str, str], tuple[str, float, float]]:
+        """Value (may be blank) and interval of each cell, by fraction missing, algorithm, metric, measure."""
         return {
             (row["p_m"], row["algorithm"], row["metric"], row["measure"]): (
                 row["value"],
-                float(row["ci90_low"]) if row["ci90_low"] else None,
-                float(row["ci90_high"]) if row["ci90_high"] else None,
+                float(row["ci90_low"]),
+                float(row["ci90_high"]),
             )
             for row in read_rows(self.published)
         }
 
     @cached_property
+    def cells(self) -> list[dict[str, str]]:
+        """Rows of cells.csv: the class of every published cell."""
+        return list(read_rows(self.folder / "cells.csv"))
+
+    @cached_property
+    def codings(self) -> list[dict[str, str]]:
+        """Rows of codings.csv: cells of MAE that each coding of the classes matches, best first."""
+        return list(read_rows(self.folder / "codings.csv"))
+
+    @cached_property
+    def run(self) -> list[dict[str, str]]:
+        """Rows of run.csv: finished folds and commits of every run and set."""
+        return list(read_rows(self.folder / "run.csv"))
+
+    @cached_property
     def widths(self) -> dict[tuple[str, str, str], list[float]]:
-        """Share missing, kind of bound, metric: a width per mask."""
-        found: dict[tuple[str, str, str], list[float]] = {}
+        """Width per mask, by fraction missing, kind of bound and metric."""
+        widths: dict[tuple[str, str, str], list[float]] = {}
         for row in read_rows(self.folder / "widths.csv"):
-            found.setdefault((row["p_m"], row["kind"], row["metric"]), []).append(float(row["width"]))
-        return found
+            widths.setdefault((row["p_m"], row["kind"], row["metric"]), []).append(float(row["width"]))
+        return widths
 
     @cached_property
     def pit(self) -> dict[tuple[str, str, str], list[float]]:
-        """Mechanism, algorithm, metric: the sorted PIT values at the largest share missing."""
-        found: dict[tuple[str, str, str], list[float]] = {}
+        """Sorted PIT values at the largest fraction missing, by mechanism, algorithm and metric."""
+        pits: dict[tuple[str, str, str], list[float]] = {}
         for row in read_rows(self.folder / "pit.csv"):
             values = [float(value) for value in row["pit"].split()]
-            found[row["mechanism"], row["algorithm"], row["metric"]] = values
-            if row["algorithm"] == told(row["mechanism"]):
-                found[row["mechanism"], STATED, row["metric"]] = values
-        return found
+            pits[row["mechanism"], row["algorithm"], row["metric"]] = values
+            if row["algorithm"] == stated_algorithm(row["mechanism"]):
+                pits[row["mechanism"], STATED, row["metric"]] = values
+        return pits
 
     @cached_property
-    def centre(self) -> list[dict[str, str]]:
-        """Rows of centre.csv: errors of the centre with other random numbers."""
-        return list(read_rows(self.folder / "centre.csv"))
+    def center(self) -> list[dict[str, str]]:
+        """Rows of center.csv: errors of the center with other random numbers."""
+        return list(read_rows(self.folder / "center.csv"))
 
     @cached_property
-    def shares(self) -> list[str]:
-        """Shares missing, in order."""
+    def fractions(self) -> list[str]:
+        """Fractions missing, in order."""
         return sorted({key[0] for key in self.figures})
 
     @cached_property
     def prevalences(self) -> list[str]:
-        """Mechanisms by label, in order of the share of positives among the masked rows."""
+        """Mechanisms by label, in order of the fraction of positives among the masked rows."""
         return sorted({key[1] for key in self.figures} - {"mcar"})
 
 
-def told(mechanism: str) -> str:
-    """Ours with the mechanism stated."""
+def stated_algorithm(mechanism: str) -> str:
+    """Return the library's algorithm with the mechanism stated."""
     return "ours,calibrated" if mechanism == "mcar" else "ours,label_shift"
 
 
 def _figures(path: Path) -> dict[Key, Estimate]:
-    found = {}
+    figures = {}
     for row in read_rows(path):
         key = row["p_m"], row["mechanism"], row["algorithm"], row["metric"], row["measure"]
-        found[key] = Estimate(float(row["value"]), float(row["ci90_low"]), float(row["ci90_high"]))
-    return found
+        figures[key] = Estimate(float(row["value"]), float(row["ci90_low"]), float(row["ci90_high"]))
+    return figures

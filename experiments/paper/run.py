@@ -21,9 +21,9 @@ from darkmetrics.processes import shown
 from experiments.paper.algorithms import algorithms
 from experiments.paper.config import Config
 from experiments.paper.files import write_whole
-from experiments.paper.problems import NoDataError, Problem, fold_of, problems_of
+from experiments.paper.problems import Problem, fold_of, problems_of
 
-# Rows that hold bounds, not a prediction.
+# Rows that have bounds, not a prediction.
 BOUNDS = "bounds"
 HEADER = (
     "set",
@@ -35,20 +35,22 @@ HEADER = (
     "algorithm",
     "metric",
     "truth",
-    "centre",
+    "center",
     "low",
     "high",
+    # The predicted cdf at the truth, and just below it: they differ if the truth is an atom.
     "pit",
+    "pit_below",
 )
 
 
 def run(config: Config, folder: Path, n_jobs: int = 2, progress: ProgressLike = None) -> list[Path]:
-    """All folds that are not there yet, with a bar on a terminal; the files of all of them."""
+    """Compute all folds that are not there yet, with a bar on a terminal; return the files of all folds."""
     return run_each([(config, folder)], n_jobs, progress)
 
 
 def run_each(runs: Iterable[tuple[Config, Path]], n_jobs: int = 2, progress: ProgressLike = None) -> list[Path]:
-    """The same of several runs, each with a folder of its own, by the same processes: starting one takes seconds."""
+    """Do the same for several runs, each with its own folder, in the same processes: starting one takes seconds."""
     tasks = []
     for config, folder in runs:
         folder.mkdir(parents=True, exist_ok=True)
@@ -60,15 +62,11 @@ def run_each(runs: Iterable[tuple[Config, Path]], n_jobs: int = 2, progress: Pro
     with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
         futures = {pool.submit(_fold, *task[:3], path): task for task, path in todo}
         for done, future in enumerate(shown(as_completed(futures), len(todo), progress, "Folds"), 1):
-            try:
-                future.result()
-            except NoDataError:  # the other folds would say the same
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-            left = (time.monotonic() - started) / done * (len(todo) - done) / 60.0
+            future.result()
+            minutes = (time.monotonic() - started) / done * (len(todo) - done) / 60.0
             _, name, number, _ = futures[future]
             if not sys.stderr.isatty():  # a terminal has a bar
-                sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {left:.0f} min left\n")
+                sys.stderr.write(f"{name} fold {number + 1}: {done} of {len(todo)}, about {minutes:.0f} min left\n")
     return files
 
 
@@ -89,8 +87,9 @@ def _metrics(config: Config) -> dict[str, dm.metrics.Metric]:
 
 
 def _fold(config: Config, name: str, number: int, path: Path) -> None:
-    """One fold: every mask, every algorithm, every metric; the file appears when all is in it."""
-    fold = fold_of(config, name, number)
+    """Compute one fold: every mask, every algorithm, every metric; the file appears when it is complete."""
+    # Runs that differ in their masks and algorithms alone share their classifiers.
+    fold = fold_of(config, name, number, path.parents[1] / "folds")
     complete = dm.EvaluationSet(fold.y, fold.score)
     truth = {name: metric.value(complete, 0.0) for name, metric in _metrics(config).items()}
     text = io.StringIO()
@@ -105,22 +104,23 @@ def _fold(config: Config, name: str, number: int, path: Path) -> None:
 
 
 def _predictions(config: Config, problem: Problem, truth: Mapping[str, float]) -> Iterator[Any]:
-    """Algorithm, metric, centre, ends of the interval and law at the truth; then bounds, which have ends only."""
-    for algorithm, laws_of in algorithms(config).items():
+    """Yield algorithm, metric, center, ends of the interval and PIT; then bounds, which have ends only."""
+    for algorithm, predict in algorithms(config).items():
         with warnings.catch_warnings():
             for category in (dm.MissingnessWarning, dm.CalibrationWarning, dm.UndefinedMetricWarning):
                 warnings.simplefilter("ignore", category)
-            distributions = laws_of(config, problem)
+            distributions = predict(config, problem)
         for metric in config.metrics:
             distribution = distributions[metric]
-            place = (distribution.cdf if config.ties == "full" else distribution.pit)(truth[metric])
-            yield algorithm, metric, distribution.mean(), *distribution.interval(config.confidence_level), place
+            pit = dm.paper.pit(distribution, truth[metric])
+            pit_below = 2.0 * distribution.pit(truth[metric]) - pit
+            interval = distribution.interval(config.confidence_level)
+            yield algorithm, metric, distribution.mean(), *interval, pit, pit_below
     if config.algorithms:
         return
-    evaluation = dm.evaluate(
-        problem.labels, problem.fold.score, metrics=config.metrics, missingness=dm.missing.Fixed(0.5)
-    )
+    data = dm.EvaluationSet(problem.labels, problem.fold.score)
+    sharp, oracle = dm.bounds(data, metrics=config.metrics), dm.paper.oracle_bounds(data, config.metrics)
     for metric in config.metrics:
-        ends = {"sharp": evaluation[metric].support(), "oracle": evaluation.oracle_bounds(metric)}
-        for kind, (low, high) in ends.items():
-            yield f"{BOUNDS},{kind}", metric, math.nan, low, high, math.nan
+        extremes = sharp[metric].lowest_possible, sharp[metric].highest_possible
+        for kind, (low, high) in (("sharp", extremes), ("oracle", oracle[metric])):
+            yield f"{BOUNDS},{kind}", metric, math.nan, low, high, math.nan, math.nan

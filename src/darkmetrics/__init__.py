@@ -113,48 +113,17 @@ _HOME = {
     for name in names
 }
 
-# What people look for by the names of other libraries, and the call to make.
-_INSTEAD = {
-    **{
-        f"{name}_score": f"evaluate(y_true, y_score, metrics={name!r}); y_pred= takes predictions"
-        for name in ("accuracy", "precision", "recall", "f1", "roc_auc", "average_precision", "balanced_accuracy")
-    },
-    "auc": "evaluate(y_true, y_score, metrics='roc_auc')",
-    "brier_score_loss": "evaluate(y_true, y_score, metrics='brier')",
-    "log_loss": "evaluate(y_true, y_score, metrics='log_loss')",
-    "classification_report": "evaluate(y_true, y_score), and print it",
-    "confusion_matrix": "evaluate(y_true, y_score, metrics=['tp', 'fp', 'fn', 'tn'])",
-    "roc_curve": "threshold_curves(evaluate(y_true, y_score))",
-    "precision_recall_curve": "threshold_curves(evaluate(y_true, y_score))",
-    "best_threshold": "threshold_curves(evaluate(y_true, y_score)).best_threshold('f1')",
-    "RocCurveDisplay": "plotting.plot_roc(evaluate(y_true, y_score))",
-    "PrecisionRecallDisplay": "plotting.plot_precision_recall(evaluate(y_true, y_score))",
-    "plot_roc": "plotting.plot_roc(evaluate(y_true, y_score))",
-    "CBPE": "evaluate_by('label', 'score', data=df, time='day', period='week')",
-    "load": "EvaluationSet.from_parquet(path) for counts; results are written, not read",
-    "MetricFrame": "evaluate_by('label', 'score', data=df, by='segment'), with .disparity('recall')",
-    "evaluate_frame": "evaluate('label', 'score', data=df)",
-    "compare_frame": "compare('label', ['score_a', 'score_b'], data=df)",
-    "bootstrap": "paper.bootstrap(EvaluationSet(y_true, y_score))",
-    "label_models": "missing, whose objects are passed as missingness=",
-    "change": "compare_evaluations(after, before)",
-    "curves": "threshold_curves(evaluation)",
-    "audit": "verify(before, after)",
-    "monitor": "evaluate_by('label', 'score', data=df, time='day', period='month')",
-    "suggest_labels": "evaluate(...).variance_decomposition('recall'), which shows what more labels would narrow",
-}
-
-
 if not _typing.TYPE_CHECKING:  # or type checkers would accept any name
 
     def __getattr__(name: str) -> object:
-        if name in _INSTEAD:
-            raise AttributeError(f"darkmetrics has no {name!r}. Use darkmetrics.{_INSTEAD[name]}.")
         if name not in __all__:
             try:
                 return _importlib.import_module(f"{__name__}.{name}")
-            except ModuleNotFoundError:
-                raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+            except ModuleNotFoundError as error:
+                if error.name != f"{__name__}.{name}":
+                    raise
+            answer = _importlib.import_module(f"{__name__}.calls").answer_name
+            raise AttributeError(answer(name, __all__))
         module = _importlib.import_module(f"{__name__}.{_HOME.get(name, name)}")
         value = getattr(module, name) if name in _HOME else module
         globals()[name] = value

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from math import isfinite
 from typing import Any, TypeVar
@@ -141,6 +141,19 @@ def counted(number: int, word: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Join words for a sentence.
+
+    Examples
+    --------
+    >>> from darkmetrics._text import join_words
+    >>> join_words(["a", "b", "c"])
+    'a, b and c'
+    """
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def a_kind_of(value: object) -> str:

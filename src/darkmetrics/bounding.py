@@ -1,4 +1,4 @@
-"""bounds(): between which values each metric must lie, whatever the missing labels are."""
+"""Bounds of metrics over all label assignments to the missing rows."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,34 +13,28 @@ from darkmetrics.footnotes import warn_of_default_threshold
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike, oracle_bounds
 from darkmetrics.result import Result
-from darkmetrics.tables import finite, number_text
+from darkmetrics.tables import finite, interval_text, number_text
 
-# Parts of a record that are numbers, as the table calls them.
-_COLUMNS = {
-    "lowest_possible": "lowest possible",
-    "highest_possible": "highest possible",
-    "oracle_pessimistic": "oracle pessimistic",
-    "oracle_optimistic": "oracle optimistic",
-    "labeled_only": "labeled only",
-}
+# Fields that are numbers.
+_NUMBERS = ("lowest_possible", "highest_possible", "oracle_pessimistic", "oracle_optimistic", "labeled_only")
 
 
 @dataclass(frozen=True, slots=True)
 class MetricBounds:
-    """What one metric can be at all; NaN where it is 0/0 and counts as nothing.
+    """The possible values of one metric; NaN where it is 0/0 without a value.
 
     Attributes
     ----------
     better : str
         "higher", "lower" or "neither".
     lowest_possible, highest_possible : float
-        The smallest and the largest value over all labelings of the missing rows.
+        The smallest and the largest value over all label assignments to the missing rows.
     oracle_pessimistic, oracle_optimistic : float
-        The metric with every missing row decided wrongly, and with every one decided rightly.
+        The metric if every missing row is predicted wrongly, and if every missing row is predicted correctly.
     labeled_only : float
-        The metric on the labeled rows alone.
+        The metric on the labeled rows only.
     bounds_sharp : bool
-        Whether some labels attain the smallest and the largest value.
+        Whether label assignments attain the smallest and the largest value.
     """
 
     better: str
@@ -53,7 +47,7 @@ class MetricBounds:
 
     @classmethod
     def of(cls, metric: Metric, data: EvaluationSet) -> "MetricBounds":
-        """The bounds of a metric on a set."""
+        """Return the bounds of a metric on a set."""
         fill = metric.undefined_as
         extremes = metric.bind(data, fill).extremes
         oracle = oracle_bounds(metric, data, fill)
@@ -61,23 +55,23 @@ class MetricBounds:
 
     @property
     def worst(self) -> float:
-        """The worst case: the smallest value, or the largest where lower is better."""
+        """Worst case: the smallest value, or the largest if lower is better."""
         return self.highest_possible if self.better == "lower" else self.lowest_possible
 
     @property
     def best(self) -> float:
-        """The best case."""
+        """Best case."""
         return self.lowest_possible if self.better == "lower" else self.highest_possible
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        numbers = {name: finite(getattr(self, name)) for name in _COLUMNS}
+        """Return plain values, ready for JSON."""
+        numbers = {name: finite(getattr(self, name)) for name in _NUMBERS}
         return {"better": self.better, **numbers, "bounds_sharp": self.bounds_sharp}
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds(Result, Mapping[str, MetricBounds]):
-    """Between which values each metric must lie: a mapping from metric name to `MetricBounds`.
+    """Worst and best case of each metric: a mapping from metric name to `MetricBounds`.
 
     Print it for a table, `to_dict()` for plain numbers, `to_frame()` for a DataFrame.
     """
@@ -95,31 +89,38 @@ class Bounds(Result, Mapping[str, MetricBounds]):
         return len(self.bounds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/bounds.md` has the schema)."""
+        """Return everything as plain numbers and text, ready for JSON (schema: `docs/reference/bounds.md`)."""
         return {
             "schema": "darkmetrics.bounds/1",
             "counts": self.data.counts(),
             "threshold": self.data.threshold,
-            "metrics": {name: one.to_dict() for name, one in self.bounds.items()},
+            "metrics": {name: entry.to_dict() for name, entry in self.bounds.items()},
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        parts = ("better", *_COLUMNS, "bounds_sharp")
-        return [{"metric": name, **{p: getattr(one, p) for p in parts}} for name, one in self.bounds.items()]
+        fields = ("better", *_NUMBERS, "bounds_sharp")
+        return [{"metric": name, **{key: getattr(entry, key) for key in fields}} for name, entry in self.bounds.items()]
 
     def _words(self) -> list[str]:
         return str(self.data).splitlines()
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the table as text, one row per metric."""
-        return ["", *_COLUMNS.values()], [
-            [name, *(_cell(one, part) for part in _COLUMNS)] for name, one in self.bounds.items()
-        ]
+        """Return header and rows of the table as text, one row per metric."""
+        rows = []
+        for name, bounds in self.bounds.items():
+            lowest, highest, pessimistic, optimistic, labeled_only = (getattr(bounds, number) for number in _NUMBERS)
+            limits = interval_text((lowest, highest), 3)
+            oracle = interval_text((min(pessimistic, optimistic), max(pessimistic, optimistic)), 3)
+            rows.append([name, limits if bounds.bounds_sharp else f"({limits})", oracle, number_text(labeled_only, 3)])
+        return ["", "bounds", "oracle bounds", "labeled only"], rows
 
     def _notes(self) -> list[str]:
-        """What stands below the table."""
-        sharp = all(one.bounds_sharp for one in self.bounds.values())
-        return [] if sharp else ["Bounds in brackets hold, but perhaps no labeling attains them."]
+        """Return the lines below the table."""
+        return (
+            []
+            if all(entry.bounds_sharp for entry in self.bounds.values())
+            else ["Bounds in brackets are valid, but perhaps no label assignment attains them."]
+        )
 
     def __repr__(self) -> str:
         return (
@@ -141,17 +142,17 @@ def bounds(
     missing_label: LabelValue = None,
     score_bins: str | int = "auto",
 ) -> Bounds:
-    """Between which values must each metric lie, whatever the missing labels are?
+    """Compute the worst and best case of each metric over all label assignments to the missing rows.
 
-    The worst and the best case over all labelings of the missing rows. Nothing is assumed about these rows, so that the
-    answer holds for everybody; it is wide where many labels are missing, and then `evaluate` says what is likely.
+    The bounds make no assumption about the missing labels, so they are wide if many labels are missing. Use `evaluate`
+    for likely values.
 
     Parameters
     ----------
     y_true, y_score, data, threshold, y_pred, sample_weight, pos_label, missing_label, score_bins
         As in `evaluate`: arrays, columns of a table, or an EvaluationSet as the only data.
     metrics : str, Metric, callable, or a sequence or mapping of these
-        What to bound. A 0/0 counts as what scikit-learn would return.
+        Metrics. A 0/0 counts with the value that scikit-learn returns.
 
     Returns
     -------
@@ -168,19 +169,14 @@ def bounds(
     8 rows: 6 labeled (3 positive, 3 negative), 2 missing (25.0%)
     4 positive decisions (1 of them missing their label), 4 negative (1)
     <BLANKLINE>
-              lowest possible   highest possible   oracle pessimistic   oracle optimistic   labeled only
-    recall              0.500              0.750                0.500               0.750           0.667
-    roc_auc             0.625              0.875                0.625               0.875           0.778
+                      bounds    oracle bounds   labeled only
+    recall    0.500 to 0.750   0.500 to 0.750          0.667
+    roc_auc   0.625 to 0.875   0.625 to 0.875          0.778
     >>> result["recall"].worst, result["recall"].best
     (0.5, 0.75)
     """
-    given = dict(locals())
+    arguments = {name: value for name, value in locals().items() if name != "metrics"}
     chosen = metrics_from(metrics)
-    rows = evaluation_set_from(**{name: value for name, value in given.items() if name != "metrics"})
+    rows = evaluation_set_from(**arguments)
     warn_of_default_threshold([rows], chosen)
     return Bounds(rows, {metric.name: MetricBounds.of(metric, rows) for metric in chosen})
-
-
-def _cell(one: MetricBounds, part: str) -> str:
-    text = number_text(getattr(one, part), 3)
-    return text if one.bounds_sharp or not part.endswith("possible") else f"({text})"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from darkmetrics._text import counted
 from darkmetrics.class_results import ConfusionMatrix, PerClass, class_confusion
@@ -13,7 +13,7 @@ from darkmetrics.diagnosis.classes import ClassDiagnosis, diagnose_classes
 from darkmetrics.distributions import chance_of_target
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
-from darkmetrics.footnotes import scope_in_words
+from darkmetrics.footnotes import describe_undefined, scope_in_words
 from darkmetrics.methods.classes import class_distributions
 from darkmetrics.metrics.targets import name_in
 from darkmetrics.posterior.classes import ClassPosterior
@@ -33,15 +33,13 @@ class ClassEvaluation(Evaluation):
     3 rows: 2 labeled (1 cat, 1 dog, 0 fish), 1 missing (33.3%)
     Assumed: missing labels are independent, with the probabilities given.
     <BLANKLINE>
-               estimate     90% interval   labeled only   worst to best   method   undefined
-    accuracy      0.833   0.667 to 1.000          1.000    0.67 to 1.00    exact           0
+               estimate     90% interval   labeled only           bounds
+    accuracy      0.833   0.667 to 1.000          1.000   0.667 to 1.000
     <BLANKLINE>
     Intervals are for these 3 rows, not for the population they came from.
     """
 
     data: ClassSet
-
-    _has_sensitivity: ClassVar[bool] = False
 
     @property
     def population(self) -> NoReturn:  # type: ignore[override]  # for two classes
@@ -59,15 +57,15 @@ class ClassEvaluation(Evaluation):
         assert isinstance(posterior, ClassPosterior)
         return posterior
 
-    def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
+    def target_by_mechanism(self, metric: str, target: float) -> dict[str, float]:
         name, posterior = name_in(self.distributions, metric), self._class_posterior
         functional = self.metrics[name].bind(cast("Any", self.data), self.fills[name])
         probabilities = {}
-        for k, reason in enumerate(posterior.reasons):
-            part = posterior.of_reason(k)
+        for k, mechanism in enumerate(posterior.mechanisms):
+            part = posterior.of_mechanism(k)
             if part is not None:
                 parts = class_distributions(self.method, [cast("Any", functional)], part, self.data.missing_counts, 0)
-                probabilities[reason] = chance_of_target(next(parts), target, self.metrics[name].better)
+                probabilities[mechanism] = chance_of_target(next(parts), target, self.metrics[name].better)
         return probabilities
 
     def per_class(self, metrics: str | Sequence[str] = ("precision", "recall", "f1")) -> PerClass:
@@ -150,8 +148,9 @@ class ClassEvaluation(Evaluation):
     def _notes(self) -> list[str]:
         notes = [scope_in_words(self.scope, self.data.n_rows)]
         if any(not distribution.bounds_sharp for distribution in self.distributions.values()):
-            notes.append("Bounds in brackets contain all values, but perhaps no labels attain them.")
-        return notes
+            notes.append("Bounds in brackets are valid, but perhaps no label assignment attains them.")
+        undefined = {name: distribution.undefined for name, distribution in self.distributions.items()}
+        return [*notes, *describe_undefined(undefined)]
 
 
 def refuse_classes(what: str, *evaluations: object) -> None:

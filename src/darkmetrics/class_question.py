@@ -20,7 +20,7 @@ from darkmetrics.exceptions import (
 from darkmetrics.methods.classes import class_distributions
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.class_names import DEFAULT_CLASS_METRICS, class_metrics_from
-from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
 from darkmetrics.question import WARN_FROM, Question, undefined_message
@@ -54,22 +54,18 @@ def evaluate_classes(
 def _read_reference(model: Any, data: ClassSet, missing_label: Any) -> Any:
     """Return the mechanism with its reference rows as a ClassSet."""
     reference = getattr(model, "reference", None)
-    if reference is None or isinstance(reference, ClassSet):
+    if not isinstance(reference, Reference):
         return model
+    columns = find_score_columns(reference.y_score)
+    if columns is None or len(columns.columns) != data.n_classes:
+        raise InputError("reference", f"not scores of {data.n_classes} classes", "", "Pass a column for each class.")
+    settings = {"labels": data.classes, "data": reference.data, "missing_label": missing_label}
     try:
-        labels, scores, table = (
-            (reference.y_true, reference.y_score, reference.data)
-            if isinstance(reference, Reference)
-            else (*reference, None)
-        )
-        columns = find_score_columns(scores)
-        if columns is None or len(columns.columns) != data.n_classes:
-            raise InputError(f"y_score: expected scores of {data.n_classes} classes.")
-        rows = class_set_from(columns, labels, labels=data.classes, data=table, missing_label=missing_label)
-    except (TypeError, ValueError) as error:
-        raise InputError.about("reference", str(error)) from None
+        rows = class_set_from(columns, reference.y_true, **settings)
+    except InputError as error:
+        raise error.replace(argument="reference", finding=f"{error.argument}: {error.finding}") from None
     if rows.n_missing:
-        raise InputError(f"reference: {rows.n_missing:,} rows have no label. Reference rows need one each.")
+        raise InputError("reference", f"{rows.n_missing:,} rows have no label", "Reference rows need one each.")
     return replace(model, reference=rows)
 
 
@@ -94,9 +90,9 @@ def answer_classes(
             law = distributions[metric.name]
             if question.fill is None and law.undefined > WARN_FROM:
                 warn(undefined_message(metric, law, "rows", ""), UndefinedMetricWarning)
-        reason = stated_reason(question.model, question.missingness) if data.n_missing else None
-        if posterior.reasons and reason is None:
-            _warn_if_reasons_differ(posterior, distributions, said)
+        mechanism = stated_mechanism(question.model, question.missingness) if data.n_missing else None
+        if posterior.mechanisms and mechanism is None:
+            _warn_if_mechanisms_differ(posterior, distributions, said)
     labeled_only = {
         metric.name: metric.value(data, fills[metric.name]) if data.n_labeled else np.nan for metric in asked
     }
@@ -111,7 +107,7 @@ def answer_classes(
         fills=fills,
         assumption=posterior.assumption,
         posterior=known,
-        stated=reason,
+        stated=mechanism,
         confidence_level=question.confidence_level,
         method=question.method,
         arguments=arguments,
@@ -130,7 +126,7 @@ def _posterior(question: Question, data: ClassSet) -> ClassPosterior:
     return question.model.class_posterior(data)
 
 
-def _warn_if_reasons_differ(
+def _warn_if_mechanisms_differ(
     posterior: ClassPosterior, distributions: Mapping[str, Any], said: list[RecordedWarning]
 ) -> None:
     """Warn if the estimates depend on the mechanism; else record that none was stated."""
@@ -139,8 +135,8 @@ def _warn_if_reasons_differ(
         if law.by_draw is None:
             continue
         means = []
-        for reason in (0, 1):
-            weight = law.by_draw.weight * (posterior.reason == reason)
+        for mechanism in (0, 1):
+            weight = law.by_draw.weight * (posterior.mechanism == mechanism)
             means.append(float(weight @ law.by_draw.mean / weight.sum()) if weight.sum() > 0.0 else np.nan)
         low, high = law.interval(0.9)
         if abs(means[0] - means[1]) > _DIFFERS * (high - low):

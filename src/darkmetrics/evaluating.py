@@ -20,7 +20,6 @@ from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
-from darkmetrics.missingness.score_table import reference_set
 from darkmetrics.multilabel import MultilabelEvaluation, evaluate_labels, has_several_labels
 from darkmetrics.question import Question
 
@@ -124,9 +123,9 @@ def evaluate(
     8 rows: 6 labeled, 2 missing (25.0%)
     Assumed: missing labels are independent, with the probabilities given.
     <BLANKLINE>
-                estimate     90% interval   if odds 3x off   labeled only   worst to best   method   undefined
-    precision      0.675   0.500 to 0.750   0.500 to 0.750          0.667    0.50 to 0.75    exact           0
-    recall         0.694   0.500 to 0.750   0.500 to 0.750          0.667    0.50 to 0.75    exact           0
+                estimate     90% interval   labeled only           bounds
+    precision      0.675   0.500 to 0.750          0.667   0.500 to 0.750
+    recall         0.694   0.500 to 0.750          0.667   0.500 to 0.750
     <BLANKLINE>
     Intervals are for these 8 rows, not for the population they came from.
     >>> import polars as pl
@@ -165,16 +164,9 @@ def evaluate(
 
 def question_of(given: Mapping[str, Any]) -> Question:
     """Return what is asked, checked before any row is read; `given` are all arguments of a public function."""
-    question = Question.among(given)
-    model: Any = question.model
-    reference = getattr(model, "reference", None)
-    # A mechanism of the user's own reads its rows itself.
-    if reference is None or isinstance(reference, EvaluationSet) or not hasattr(model, "__dataclass_fields__"):
-        return question
-    y_true = given["y_true"]
+    question, y_true = Question.among(given), given["y_true"]
     pos_label = y_true.pos_label if isinstance(y_true, EvaluationSet) else given["pos_label"]
-    rows = reference_set(reference, pos_label, given.get("missing_label"))
-    return replace(question, model=replace(model, reference=rows))
+    return replace(question, model=question.model.with_reference_set(pos_label, given.get("missing_label")))
 
 
 # Arguments of `evaluate` that an EvaluationSet is built with.

@@ -4,27 +4,34 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from darkmetrics._text import counted
 from darkmetrics.argument_types import PathLike, Scope
-from darkmetrics.calls import suggest_call
+from darkmetrics.calls import check_call, suggest_call
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.diagnosis import Diagnosis, diagnosis_of
 from darkmetrics.distributions import Interval, MetricDistribution, chance_of_target
 from darkmetrics.distributions.mixture import variance_shares
 from darkmetrics.exceptions import RecordedWarning
-from darkmetrics.footnotes import buckets_in_words, proven, scope_in_words, threshold_in_words, what_narrows
+from darkmetrics.footnotes import (
+    describe_binning,
+    describe_undefined,
+    proven,
+    scope_in_words,
+    threshold_in_words,
+    what_narrows,
+)
 from darkmetrics.methods import Auto, Method
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.metric import oracle_bounds
 from darkmetrics.metrics.targets import name_in, target_from
 from darkmetrics.missingness.arrival import Arrival
-from darkmetrics.missingness.base import Mechanism, prevalence_in_words
-from darkmetrics.missingness.mixture import REFUTED, nodes_of_reason, weight_of_reasons
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.base import Mechanism, describe_prevalence
+from darkmetrics.missingness.mixture import MIN_STATED, mechanism_weights, select_mechanism
+from darkmetrics.missingness.reference import ReferenceLike
 from darkmetrics.population import Population
 from darkmetrics.posterior import Posterior
 from darkmetrics.result import Result, load
@@ -42,6 +49,8 @@ if TYPE_CHECKING:
 
 
 _SENSITIVITY_ODDS = 3.0
+# Most decimals of the printed table, except for intervals that need more.
+_MAX_DECIMALS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +70,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     assumption: str
     # The probabilities of the missing labels that the laws are mixed over.
     posterior: Posterior
-    # What was said about why labels are missing (`missingness.choice.stated_reason`); None: nothing.
+    # What was said about why labels are missing (`missingness.choice.stated_mechanism`); None: nothing.
     stated: str | None = None
     # Reference rows, if any were given: `diagnosis` compares with them.
     reference: ReferenceLike | None = None
@@ -83,7 +92,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     # The same for the rows, where this is about the population.
     on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
-    _has_sensitivity: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        at_level = {name: value.at_level(self.confidence_level) for name, value in self.distributions.items()}
+        object.__setattr__(self, "distributions", at_level)
 
     def __getitem__(self, name: str) -> MetricDistribution:
         return self.distributions[name_in(self.distributions, name)]
@@ -96,12 +108,13 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     def __sub__(self, other: object) -> Any:
         """Return the change from another evaluation to this one, as `compare_evaluations(self, other)` does."""
-        return load("changes.run:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        return (
+            load("changes.change:compare_evaluations")(self, other) if isinstance(other, Evaluation) else NotImplemented
+        )
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("distributions", ()):
-            raise AttributeError(f"Evaluation has no {name!r}. Use result[{name!r}].")
-        return super().__getattr__(name)
+        distributions = self.__dict__.get("distributions", {})
+        return distributions[name] if name in distributions else super().__getattr__(name)
 
     @cached_property
     def population(self) -> "Evaluation":
@@ -149,7 +162,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         NaN where the metric is never defined.
         """
         name = name_in(self.distributions, metric)
-        value = target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+        value = target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         return chance_of_target(self.distributions[name], value, self.metrics[name].better)
 
     @cached_property
@@ -184,9 +197,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         >>> y_true = np.where(rng.random(500) < 0.3, np.nan, rng.random(500) < y_score)
         >>> result = dm.evaluate(y_true, y_score, missingness="random", metrics=["precision", "recall"])
         >>> print(result.sensitivity(odds=2))
-                      90% interval   if odds 2x off
-        precision   0.736 to 0.791   0.697 to 0.812
-        recall      0.767 to 0.806   0.734 to 0.828
+                      90% interval   sensitivity (odds x2)
+        precision   0.736 to 0.791          0.697 to 0.812
+        recall      0.767 to 0.806          0.734 to 0.828
         """
         odds = load("sensitivity:check_odds")(odds)
         if odds not in self._sensitivities:
@@ -221,24 +234,24 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         """
         name = name_in(self.distributions, metric)
         return load("sensitivity:tipping_point_of")(
-            self, name, target_from(target, self.metrics[name], f"target: {target!r} for {name!r}")
+            self, name, target_from(target, self.metrics[name], "target", f"{target!r} for {name!r}")
         )
 
-    def target_by_reason(self, metric: str, target: float) -> dict[str, float]:
-        """How likely a metric meets a target if labels are missing for each of the reasons that were mixed.
+    def target_by_mechanism(self, metric: str, target: float) -> dict[str, float]:
+        """How likely a metric meets a target if labels are missing for each of the mechanisms that were mixed.
 
-        Empty where one reason was stated, or nothing is mixed.
+        Empty where one mechanism was stated, or nothing is mixed.
         """
         metric, found = name_in(self.distributions, metric), dict[str, float]()
-        if not self.posterior.reasons or not self.posterior.independent:
+        if not self.posterior.mechanisms or not self.posterior.independent:
             return found
-        for k in np.flatnonzero(weight_of_reasons(self.posterior) >= REFUTED):
-            rows, posterior = nodes_of_reason(self.posterior, int(k)).without_strata(self.data)
+        for k in np.flatnonzero(mechanism_weights(self.posterior) >= MIN_STATED):
+            rows, posterior = select_mechanism(self.posterior, int(k)).without_strata(self.data)
             functional = self.metrics[metric].bind(rows, self.fills[metric])
             distribution = next(self.method.distributions([functional], posterior, rng=0))
             if self.scope == "population":
                 distribution = Population(rows, posterior).distribution(self.metrics[metric], distribution)
-            found[self.posterior.reasons[k]] = chance_of_target(distribution, target, self.metrics[metric].better)
+            found[self.posterior.mechanisms[k]] = chance_of_target(distribution, target, self.metrics[metric].better)
         return found
 
     @cached_property
@@ -250,10 +263,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
 
     @cached_property
     def binning_error(self) -> Mapping[str, float]:
-        """How far it can have moved each metric that scores were counted in buckets (made on first use).
+        """How far it can have moved each metric that scores were counted in bins (made on first use).
 
         A proven bound, whatever the missing labels are; 0 where scores are exact, and for metrics of the decisions;
-        NaN where it is not known. What a label model makes of a bucket's mean score is not in it.
+        NaN where it is not known. What a label model makes of a bin's mean score is not in it.
         """
         return {name: metric.binning_error(self.data) for name, metric in self.metrics.items()}
 
@@ -291,8 +304,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         'recall'
         """
         draw = load(
-            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.metrics:plot_metrics"
+            "plotting.distribution:plot_distribution" if isinstance(metric, str) else "plotting.forests:plot_metrics"
         )
+        check_call(draw, "result.plot", [self, metric], {"ax": ax, **settings})
         return draw(self, metric, ax=ax, **settings)
 
     def confusion_matrix(self) -> Any:
@@ -363,7 +377,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         }
         if self.data.score_bins is not None:
             effects = {name: finite(effect) for name, effect in self.binning_error.items()}
-            found |= {"buckets": self.data.score_bins, "bucket_effect": effects}
+            found |= {"score_bins": self.data.score_bins, "binning_error": effects}
         return found if self.arrival is None else found | {"arrival": self.arrival.to_dict()}
 
     def _moved_numbers(self, name: str) -> dict[str, float | None]:
@@ -391,20 +405,20 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         date: str | dt.date | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Writes everything this evaluation says into one file to look at or to mail, and returns its path.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The suffix says what: ".html" for a page with pictures and sliders that opens offline (needs jinja2), ".md" for
-        Markdown, ".json" for the numbers. The file appears when it is complete. Without a path the page is returned,
-        and a notebook shows it.
+        The suffix sets the format: ".html" for a page with pictures and sliders that opens offline (needs jinja2),
+        ".pdf" for the same page in print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The
+        file appears when it is complete.
 
         Parameters
         ----------
         path : str or path, optional
             The file to write; one that exists is replaced.
         targets : mapping from metric to number, optional
-            Values to reach: the chance of each, and what would have to be true of the missing rows to cross it.
+            Values to reach: the probability of each, and the missing labels at which it is crossed.
         confidence : float
-            A target passes (PASS, else FAIL) when its chance is at least this.
+            A target passes (PASS, else FAIL) if its probability is at least this.
         title : str, optional
             Heading of the report.
         source : str or mapping, optional
@@ -439,7 +453,7 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
             return words
         words += filter(None, self.assumption.split("\n"))
         if len(self.posterior) > 1 and self.data.missing_cells.size:
-            words.append(prevalence_in_words(self.data, self.posterior))
+            words.append(describe_prevalence(self.data, self.posterior))
         if self.arrival is not None:
             words.append(self.arrival.headline())
         if self.stated is None:
@@ -452,7 +466,9 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         """What stands below the table: what the intervals are for, and what is proven about approximations."""
         notes = [scope_in_words(self.scope, self.data.n_rows), *threshold_in_words(self.data, self.metrics.values())]
         if any(not distribution.bounds_sharp for distribution in self.distributions.values()):
-            notes.append("Bounds in brackets hold, but perhaps no labeling attains them.")
+            notes.append("Bounds in brackets are valid, but perhaps no label assignment attains them.")
+        undefined = {name: distribution.undefined for name, distribution in self.distributions.items()}
+        notes += describe_undefined(undefined)
         # What is near exact is off by less than is printed, and what is proven of it takes time.
         approximate = {
             name: distribution
@@ -462,47 +478,31 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         if approximate and self.scope == "rows":
             notes.append(proven(approximate))
         if self.data.score_bins is not None:
-            notes.append(buckets_in_words(self.data.score_bins, self.binning_error))
+            notes.append(describe_binning(self.data.score_bins, self.binning_error))
         return notes
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the table as text, one row per metric."""
+        """Return header and rows of the table as text, one row per metric; `to_frame` has further columns."""
         header = [
             "",
             "estimate",
             f"{level_text(self.confidence_level)} interval",
-            *([self.sensitivity().column] if self._has_sensitivity else []),
             "labeled only",
-            *(["worst to best"] if self.scope == "rows" else []),
-            "method",
-            "undefined",
+            *(["bounds"] if self.scope == "rows" else []),
         ]
-        return header, [self._row(name, distribution) for name, distribution in self.distributions.items()]
+        # All rows have the same decimals, except those of much narrower intervals.
+        decimals = {name: decimals_for(high - low) for name, (low, high) in self.intervals.items()}
+        common = max((number for number in decimals.values() if number <= _MAX_DECIMALS), default=_MAX_DECIMALS)
+        return header, [self._row(name, max(common, decimals[name])) for name in self.distributions]
 
-    def _row(self, name: str, distribution: MetricDistribution) -> list[str]:
-        low, high = self.intervals[name]
-        worst, best = distribution.support()[:: -1 if self.metrics[name].better == "lower" else 1]
-        decimals = decimals_for(high - low)
-        bounds = (
-            f"{number_text(worst, 2)} to {number_text(best, 2)}" if np.isfinite([worst, best]).any() else "undefined"
-        )
+    def _row(self, name: str, decimals: int) -> list[str]:
+        distribution = self.distributions[name]
+        low, high = distribution.support()
+        bounds = f"{number_text(low, 3)} to {number_text(high, 3)}" if np.isfinite([low, high]).any() else "undefined"
         return [
             name,
             number_text(distribution.mean(), decimals),
-            interval_text((low, high), decimals),
-            *([self._moved_text(name)] if self._has_sensitivity else []),
-            number_text(self.labeled_only[name], 3) if self.data.n_labeled else "no labels",
+            interval_text(self.intervals[name], decimals),
+            number_text(self.labeled_only[name], decimals) if self.data.n_labeled else "no labels",
             *([bounds if distribution.bounds_sharp else f"({bounds})"] if self.scope == "rows" else []),
-            distribution.method,
-            "0"
-            if distribution.undefined == 0.0
-            else "<0.1%"
-            if distribution.undefined < 0.001
-            else f"{distribution.undefined:.1%}",
         ]
-
-    def _moved_text(self, name: str) -> str:
-        interval = self.sensitivity()[name]
-        if np.isnan(interval.low) and not self.posterior.independent:
-            return "not known"
-        return interval_text(interval, decimals_for(interval.high - interval.low))

@@ -1,4 +1,4 @@
-"""Errors and warnings, and the one way to suggest a name that was misspelt."""
+"""Errors and warnings: records that are worded once, and the one way to suggest a name that was misspelled."""
 
 import difflib
 import inspect
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple, Self
 
-from darkmetrics._text import printable
+from darkmetrics.wording import Message, named, reword
 
 # What stands in quotes is the user's own: messages write it as Python does.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -19,13 +19,19 @@ _LONG_NUMBER = re.compile(r"(\d{6})\d{34,}")
 
 
 class InputError(ValueError):
-    """Input that breaks a rule: the message names the argument, the rule and the first offending value.
+    """Input that breaks a rule: the message names the argument, the first offending value, the rule and the fix.
 
     Attributes
     ----------
     argument : str
-        What the message begins with and is about: an argument, or a column such as "label column 'y'"; empty where it
-        is about no single one.
+        What the error is about: an argument, or a column such as "y_true column 'fraud'"; empty where it is about no
+        single one.
+    finding : str
+        What was found, without a final period.
+    rule : str
+        What input must be like, in sentences; may be empty.
+    fix : str
+        What to do, in sentences; may be empty.
 
     Examples
     --------
@@ -37,37 +43,93 @@ class InputError(ValueError):
     'confidence_level'
     """
 
-    def __init__(self, text: str, argument: str | None = None) -> None:
-        text = _LONG_NUMBER.sub(lambda found: f"{found[1]}…({len(found[0])} digits)", text)
-        super().__init__(text)
-        if argument is None:  # a word before a colon; names that are no word, such as columns, are given
-            head = text.partition(": ")[0]
-            argument = head if head.isidentifier() else ""
-        self.argument = argument
+    def __init__(self, argument: str, finding: str | None = None, rule: str = "", fix: str = "") -> None:
+        # The old form: one text. It goes when every error is a record.
+        self.is_old = finding is None
+        if finding is None:
+            head, _, text = argument.partition(": ")
+            argument, finding, rule = (head, "", text) if head.isidentifier() else ("", "", argument)
+        super().__init__(argument, finding, rule, fix)
+
+    def __reduce__(self) -> tuple[type, tuple[str, ...], dict[str, object]]:
+        """Pickle and copy the parts with their references."""
+        return type(self), self.args, self.__dict__
+
+    @property
+    def argument(self) -> str:
+        """What the error is about."""
+        return self._part(0)
+
+    @property
+    def finding(self) -> str:
+        """What was found."""
+        return self._part(1)
+
+    @property
+    def rule(self) -> str:
+        """What input must be like."""
+        return self._part(2)
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+        return self._part(3)
+
+    def _part(self, index: int) -> str:
+        return _LONG_NUMBER.sub(lambda match: f"{match[1]}…({len(match[0])} digits)", Message(self.args[index]))
 
     def __str__(self) -> str:
-        return printable(str(self.args[0]), keep="\n")
+        finding = self.finding
+        sentences = filter(None, [finding and f"{finding}.", self.rule, self.fix])
+        return ": ".join(filter(None, [self.argument, " ".join(sentences)]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def replace(self, **parts: str) -> Self:
+        """Return the same error with other parts, such as `argument=`."""
+        names = ("argument", "finding", "rule", "fix")
+        error = type(self)(*(parts.get(name, part) for name, part in zip(names, self.args, strict=True)))
+        error.is_old = self.is_old
+        return error
+
+    def worded_for(self, names: Mapping[str, str]) -> Self:
+        """Return the same error for a caller who has other names for the arguments (`wording.reword`)."""
+        if self.is_old:
+            return self._renamed_by_expression(names)
+        argument = self.args[0]
+        argument = named(argument) if argument.isidentifier() else argument
+        argument, finding, rule, fix = (reword(part, names) for part in (argument, *self.args[1:]))
+        return self.replace(argument=argument, finding=finding, rule=rule, fix=fix)
 
     @classmethod
     def about(cls, argument: object, rule: str) -> Self:
-        """The error for an argument, a column or a file, whatever its name."""
-        return cls(f"{argument}: {rule}", str(argument))
+        """The old form for an argument, a column or a file, whatever its name. It goes with the old form of errors."""
+        error = cls(str(argument), "", rule)
+        error.is_old = True
+        return error
 
     def renamed(self, names: Mapping[str, str]) -> Self:
-        """The same error for a caller who has other names for the arguments.
+        """The old name of `worded_for`."""
+        return self.worded_for(names)
+
+    def _renamed_by_expression(self, names: Mapping[str, str]) -> Self:
+        """The same error for a caller who has other names for the arguments, in the old form.
 
         The argument that it is about is renamed, and, outside quotes, whatever else no plain sentence would hold: names
         with an underscore, and code.
         """
-        argument = names.get(self.argument, self.argument)
         code = sorted((name for name in names if "_" in name), key=len, reverse=True)
         known = "|".join([QUOTED, *(rf"(?<!\w){re.escape(name)}(?!\w)" for name in code)])
-        rule = re.sub(known, lambda found: names.get(found[0], found[0]), self.args[0][len(self.argument) :])
-        return type(self)(argument + rule, argument)
+        texts = (re.sub(known, lambda match: names.get(match[0], match[0]), text) for text in self.args[1:])
+        return self.replace(
+            **dict(zip(("finding", "rule", "fix"), texts, strict=True)),
+            argument=names.get(self.args[0], self.args[0]),
+        )
 
     def also(self, text: str) -> Self:
-        """The same error with more said at its end."""
-        return type(self)(f"{self.args[0]} {text}", self.argument)
+        """The same error with more said at its end: the old way to `replace` the fix."""
+        return self.replace(fix=" ".join(filter(None, [self.args[3], text])))
 
 
 class UnknownNameError(InputError):
@@ -108,7 +170,7 @@ class AssumptionWarning(MissingnessWarning):
 
 
 class RecordedWarning(NamedTuple):
-    """A warning that is part of a result: the name of its category, and what it says."""
+    """A warning that is part of a result: the name of its category, and its message, which keeps references."""
 
     category: str
     message: str
@@ -120,9 +182,12 @@ class RecordedWarning(NamedTuple):
 _RECORDED: ContextVar[list[RecordedWarning] | None] = ContextVar("darkmetrics_recorded", default=None)
 
 
-def warn(message: str, category: type[Warning]) -> None:
-    """A Python warning, at the user's own line, that the result being made keeps as well (`record_warnings`)."""
-    message = printable(message, keep="\n")
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn at the user's own line; the result being made keeps the warning as well (`record_warnings`).
+
+    The text may have references (`wording.named`, `wording.setting`, `wording.code`).
+    """
+    message = text if isinstance(text, Message) else Message(text)
     kept = _RECORDED.get()
     if kept is not None:
         kept.append(RecordedWarning(category.__name__, message))
@@ -154,13 +219,23 @@ def record_warnings() -> Iterator[list[RecordedWarning]]:
             outer += said
 
 
-def unknown_name(argument: str, kind: str, name: str, choices: Iterable[str], hint: str = "") -> UnknownNameError:
-    """The error for a name that is not among the choices, with the nearest one suggested."""
+def unknown_name(
+    argument: str,
+    kind: str,
+    name: str,
+    choices: Iterable[str],
+    hint: str = "",
+    error: type[UnknownNameError] = UnknownNameError,
+) -> UnknownNameError:
+    """Return the error for a name that is not among the choices; it suggests the nearest one, or lists all."""
     known = sorted(choices)
-    plain = name.lower()
+    plain = {_letters(choice): choice for choice in known}
     # What a name begins with says more than how many letters it shares: "acc" is accuracy, not mcc.
-    begun = [choice for choice in known if choice.startswith(plain)] if plain else []
-    near = [*begun, *difflib.get_close_matches(plain, known, n=1, cutoff=0.5)]
-    suggestion = f" Choose from {', '.join(map(repr, known))}." if known else ""
-    suggestion = f" Did you mean {near[0]!r}?" if near else suggestion
-    return UnknownNameError.about(argument, f"unknown {kind} {name!r}.{suggestion}{' ' + hint if hint else ''}")
+    begun = [choice for letters, choice in plain.items() if letters.startswith(_letters(name) or " ")]
+    near = [*begun, *map(plain.get, difflib.get_close_matches(_letters(name), plain, n=1, cutoff=0.6))]
+    choose = f"Did you mean {near[0]!r}?" if near else f"Choose from {', '.join(map(repr, known))}." if known else ""
+    return error(argument, f"unknown {kind} {name!r}", choose, hint)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name.lower())

@@ -10,9 +10,10 @@ from darkmetrics.data.rules import THRESHOLD, DefaultThreshold
 from darkmetrics.distributions import Interval, MetricDistribution
 from darkmetrics.exceptions import warn
 from darkmetrics.metrics import ConfusionMetric, Metric
-from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, REFUTED, weight_of_reasons
+from darkmetrics.missingness.mixture import BY_LABEL, BY_REFERENCE, BY_SCORE, MIN_STATED, mechanism_weights
 from darkmetrics.posterior import Posterior
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
+from darkmetrics.wording import Message, code, setting
 
 # Fraction of rows with scores outside [0, 1] that is ignored.
 _NEGLIGIBLE = 0.001
@@ -34,8 +35,8 @@ def threshold_in_words(data: EvaluationSet, metrics: Iterable[Metric]) -> list[s
     if not any(isinstance(metric, ConfusionMetric) for metric in metrics):
         return []
     flagged = int(data.cells.total[data.cells.decision].sum())
-    text = f"Decided positive from a score of {THRESHOLD:g} on, which {flagged:,} of {data.n_rows:,} rows reach. "
-    return [f"{text}Scores go from {low:.4g} to {high:.4g}; state the threshold if another one is in use."]
+    text = f"Rows with a score of at least {THRESHOLD:g} are predicted positive: {flagged:,} of {data.n_rows:,} rows. "
+    return [f"{text}Scores range from {low:.4g} to {high:.4g}; pass the threshold if another one is in use."]
 
 
 def warn_of_default_threshold(sets: Sequence[EvaluationSet], metrics: Iterable[Metric], model: str = "") -> None:
@@ -56,14 +57,14 @@ def warn_of_default_threshold(sets: Sequence[EvaluationSet], metrics: Iterable[M
     warn(
         f"Scores{model and f' of {model}'} range from {low:.4g} to {high:.4g}, so they are not probabilities, but no "
         f"threshold was passed. Rows with a score of {THRESHOLD:g} or more were predicted positive: "
-        f"{n_positive:,} of {n_rows:,} rows ({n_positive / n_rows:.1%}). Pass threshold= or the predictions "
-        f"(y_pred=). Set threshold={THRESHOLD:g} to silence this warning.",
+        f"{n_positive:,} of {n_rows:,} rows ({n_positive / n_rows:.1%}). Pass {setting('threshold')} or the "
+        f"predictions ({setting('y_pred')}). Set {setting('threshold', float(THRESHOLD))} to silence this warning.",
         UserWarning,
     )
 
 
 def proven(distributions: dict[str, MetricDistribution]) -> str:
-    """What is proven about the error of approximate laws, in a sentence."""
+    """Return a sentence on the proven error bounds of approximate distributions."""
     proofs = {name: distribution.certificate for name, distribution in distributions.items()}
     useful = [
         f"{proof.ks_bound:.2g} ({name}{'' if proof.confidence == 1.0 else f', {level_text(proof.confidence)} sure'})"
@@ -71,16 +72,30 @@ def proven(distributions: dict[str, MetricDistribution]) -> str:
         if proof is not None and not proof.vacuous
     ]
     useless = [name for name, proof in proofs.items() if proof is None or proof.vacuous]
-    text = f"Proven: no probability of these laws is off by more than {', '.join(useful)}." if useful else ""
-    return text + (f" Nothing is proven of {', '.join(useless)}." if useless else "")
+    texts = [f"Probabilities have an error of at most {', '.join(useful)}."] if useful else []
+    texts += [f"No error bound is proven for {', '.join(useless)}."] if useless else []
+    return " ".join(texts)
 
 
-def buckets_in_words(score_bins: int, effects: Mapping[str, float]) -> str:
-    """How far buckets can have moved the metrics, in a sentence."""
+def describe_undefined(probabilities: Mapping[str, float]) -> list[str]:
+    """Return a line on metrics that may be undefined (0/0), with the probability that they are.
+
+    Examples
+    --------
+    >>> from darkmetrics.footnotes import describe_undefined
+    >>> describe_undefined({"precision": 0.012, "recall": 0.0})
+    ['Undefined (0/0) with probability 1.2% (precision).']
+    """
+    texts = [f"{chance_text(p)} ({name})" for name, p in probabilities.items() if p > 0.0]
+    return [f"Undefined (0/0) with probability {', '.join(texts)}."] if texts else []
+
+
+def describe_binning(score_bins: int, effects: Mapping[str, float]) -> str:
+    """How far bins can have moved the metrics, in a sentence."""
     moved = [f"{name} by at most {rounded_up(effect):.2g}" for name, effect in effects.items() if effect > 0.0]
     unknown = [name for name, effect in effects.items() if np.isnan(effect)]
     exact = [name for name, effect in effects.items() if effect == 0.0]
-    text = f"Scores are in {score_bins:,} buckets"
+    text = f"Scores are in {score_bins:,} bins"
     if moved:
         text += f": that moves {', '.join(moved)}"
     if exact:
@@ -109,11 +124,11 @@ def what_narrows(
     posterior: Posterior,
     level: float,
 ) -> str:
-    """Which statements would narrow an answer that mixes reasons, with the width of the first metric under each.
+    """Which statements would narrow an answer that mixes mechanisms, with the width of the first metric under each.
 
     Empty where nothing is mixed, and where reference rows are there that the labeled ones contradict.
     """
-    if not posterior.reasons or weight_of_reasons(posterior)[BY_REFERENCE]:
+    if not posterior.mechanisms or mechanism_weights(posterior)[BY_REFERENCE]:
         return ""
     open_ = (
         name
@@ -124,18 +139,18 @@ def what_narrows(
     by_score = by_label = ""
     if name is not None:
         whole = float(np.ptp(intervals[name]))
-        known = [_width(distributions[name], posterior, reason, level) for reason in (BY_SCORE, BY_LABEL)]
+        known = [_width(distributions[name], posterior, mechanism, level) for mechanism in (BY_SCORE, BY_LABEL)]
         by_score, by_label = f" ({name} known to within {known[0]} instead of {_short(whole)})", f" ({known[1]})"
-    said = f"Say missingness='random' or 'by_score'{by_score}"
-    if weight_of_reasons(posterior)[BY_LABEL] >= REFUTED:
-        said += f", 'by_label'{by_label}"
-    return f"{said}, or pass dm.missing.Reference, Delayed or Propensity."
+    text = f"Set {setting('missingness', 'random', 'by_score')}{by_score}"
+    if mechanism_weights(posterior)[BY_LABEL] >= MIN_STATED:
+        text += f", 'by_label'{by_label}"
+    return Message(f"{text}, or pass {code('dm.missing.Reference, Delayed or Propensity', 'mechanisms')}.")
 
 
-def _width(distribution: MetricDistribution, posterior: Posterior, reason: int, level: float) -> str:
-    """The width of a metric's interval at the nodes of one reason, each of which is nearly a Gaussian."""
+def _width(distribution: MetricDistribution, posterior: Posterior, mechanism: int, level: float) -> str:
+    """The width of a metric's interval at the nodes of one mechanism, each of which is nearly a Gaussian."""
     assert distribution.by_draw is not None
-    own = np.flatnonzero(posterior.reason == reason)
+    own = np.flatnonzero(posterior.mechanism == mechanism)
     weight, mean, var = (part[own] for part in distribution.by_draw)
     if not weight.sum() > 0.0:
         return "nothing known"
@@ -150,10 +165,10 @@ def _short(width: float) -> str:
 
 
 def met_in_words(chances: Mapping[str, float], enough: float) -> str:
-    """Under which reasons a target is met and under which not, as the end of a sentence; empty where there is one."""
+    """Return under which mechanisms a target is met, as the end of a sentence; empty if there is one mechanism."""
     if not chances:
         return ""
-    met = {reason: chance >= enough for reason, chance in chances.items()}
+    met = {mechanism: chance >= enough for mechanism, chance in chances.items()}
     yes, no = (_listed(((r, chances[r]) for r, m in met.items() if m is side)) for side in (True, False))
     if not yes:
         return f"not met if labels are missing {no}"
@@ -161,4 +176,4 @@ def met_in_words(chances: Mapping[str, float], enough: float) -> str:
 
 
 def _listed(chances: Iterable[tuple[str, float]]) -> str:
-    return " or ".join(f"{_IN_WORDS.get(reason, reason)} ({chance:.4g})" for reason, chance in chances)
+    return " or ".join(f"{_IN_WORDS.get(mechanism, mechanism)} ({chance:.4g})" for mechanism, chance in chances)

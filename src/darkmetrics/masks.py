@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_fields, check_value, is_number
 from darkmetrics.exceptions import InputError
 
 # A prevalence is met exactly up to the rounding of a 32-bit float, in which it may have been given.
@@ -16,8 +16,6 @@ _EXACT = 1e-7
 # Rows that may stay visible for the sake of an exact prevalence: fewer than ten, or up to a hundred if that is less
 # than 5% of what was asked for.
 _FEW_ROWS, _MANY_ROWS, _SMALL_SHARE = 10, 100, 0.05
-# Steeper than this nothing changes: the chance of going missing already jumps from 0 to 1 between two scores.
-_STEEPEST = 1e6
 
 
 class Masked(NamedTuple):
@@ -47,6 +45,9 @@ class Mask(ABC):
 
     missingness: str
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @abstractmethod
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         """Choose the labels to hide."""
@@ -72,9 +73,6 @@ class MCAR(Mask):
 
     fraction: float
     missingness = "random"
-
-    def __post_init__(self) -> None:
-        _check_share(self.fraction, "fraction")
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         missing = np.zeros(y.size, dtype=np.bool_)
@@ -102,11 +100,6 @@ class ByScore(Mask):
     fraction: float
     slope: float = -1.0
     missingness = "by_score"
-
-    def __post_init__(self) -> None:
-        _check_share(self.fraction, "fraction")
-        if not is_number(self.slope) or not abs(self.slope) <= _STEEPEST:
-            raise InputError(f"slope: {self.slope!r}. It must be a number between -{_STEEPEST:g} and {_STEEPEST:g}.")
 
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         from scipy.optimize import brentq
@@ -143,10 +136,6 @@ class ByLabel(Mask):
     prevalence: float
     missingness = "by_label"
 
-    def __post_init__(self) -> None:
-        _check_share(self.fraction, "fraction")
-        _check_share(self.prevalence, "prevalence")
-
     def mask(self, y: BoolArray, score: FloatArray, rng: np.random.Generator) -> Masked:
         classes = np.flatnonzero(y), np.flatnonzero(~y)
         wanted, sizes = _rows(self.fraction, y.size), (classes[0].size, classes[1].size)
@@ -164,8 +153,9 @@ class ByLabel(Mask):
         most = int(min(wanted, positives / self.prevalence + 1e-9, negatives / (1.0 - self.prevalence) + 1e-9))
         if most == 0:
             raise InputError(
-                f"mask: a prevalence of {self.prevalence:g} cannot be had by hiding {wanted} of {positives} "
-                f"positives and {negatives} negatives."
+                "mask",
+                f"a prevalence of {self.prevalence:g} is impossible if {wanted} of {positives} positives and "
+                f"{negatives} negatives are hidden",
             )
         return most
 
@@ -194,22 +184,13 @@ MaskLike: TypeAlias = float | Mask
 
 
 def mask_from(mask: Any) -> Mask:
-    """The mechanism that a record stands for, or a fraction to hide by pure chance."""
-    if isinstance(mask, Mask):
-        return mask
+    """Return the mechanism that a record stands for, or a fraction to hide by pure chance."""
+    check_value("mask", mask)
     if is_number(mask):
-        _check_share(mask, "mask")
         return MCAR(float(mask))
-    raise InputError(
-        "mask: expected a fraction, or one of masks.MCAR(0.3), ByScore(0.3) and "
-        f"ByLabel(0.3, prevalence=0.5), got {mask!r}."
-    )
+    known: Mask = mask
+    return known
 
 
 def _rows(fraction: float, n: int) -> int:
     return max(1, round(fraction * n))
-
-
-def _check_share(value: Any, name: str) -> None:
-    if not is_number(value) or not 0.0 < value < 1.0:
-        raise InputError(f"{name}: {value!r}. It must lie strictly between 0 and 1.")

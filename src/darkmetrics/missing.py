@@ -4,6 +4,9 @@ Each object documents what it assumes, what it needs and what it cannot tell. Wh
 "random", "by_score", "by_label", "by_score_and_label", "delayed" or "unknown".
 """
 
+from typing import Any
+
+from darkmetrics.calls import suggest_call
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_label import ByLabel
 from darkmetrics.missingness.by_score import ByScore, Random
@@ -17,6 +20,11 @@ from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.missingness.tilted import ExponentialTilt
 from darkmetrics.posterior import Posterior
+
+# Keywords of other libraries are understood, or answered with ours.
+_KINDS: list[Any] = [ByLabel, ByScore, ByScoreAndLabel, Covariates, Delayed, ExponentialTilt, Fixed, Propensity, Random]
+for _kind in [*_KINDS, Reference, Unknown]:
+    _kind.__init__ = suggest_call(name=f"missing.{_kind.__name__}")(_kind.__init__)
 
 # Words of statisticians, and the objects that they stand for.
 _INSTEAD = {"MCAR": "Random()", "MAR": "ByScore()", "MNAR": "ByLabel()", "Labels": "Reference(labels, scores)"}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.argument_types import Scope
+from darkmetrics.constraints import check_value
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution, check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -22,7 +22,6 @@ from darkmetrics.exceptions import (
     RecordedWarning,
     UndefinedMetricWarning,
     record_warnings,
-    unknown_name,
     warn,
 )
 from darkmetrics.logs import LOGGER
@@ -32,50 +31,52 @@ from darkmetrics.missing import ByLabel, Delayed, Fixed, Mechanism, Propensity
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of, has_provisional_zeros
 from darkmetrics.missingness.checks import CLEARLY
-from darkmetrics.missingness.choice import mechanism_from, stated_reason, word_from
-from darkmetrics.missingness.clusters import clustered, shared_in_words
+from darkmetrics.missingness.choice import mechanism_from, stated_mechanism, word_from
+from darkmetrics.missingness.clusters import clustered, describe_correlation
 from darkmetrics.missingness.mixture import (
     BY_LABEL,
     BY_REFERENCE,
     BY_SCORE,
-    REFUTED,
+    MIN_STATED,
+    describe_prevalences,
+    mechanism_weights,
+    mechanisms_differ,
     mixture_p_value,
-    reasons_differ,
-    reasons_in_words,
-    weight_of_reasons,
 )
 from darkmetrics.missingness.score_table import score_table
 from darkmetrics.posterior import Posterior
 from darkmetrics.reference_check import contradiction_of_reference
+from darkmetrics.wording import Message, code, named, setting
 
 # The arguments that public functions share and that make a question.
 _ASKED = ("metrics", "missingness", "method", "zero_division", "confidence_level", "rng", "scope")
-SCOPES: tuple[Scope, ...] = ("rows", "population")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
 WARN_FROM = 1e-6
+_PASS_REFERENCE = f"pass {code('missingness=dm.missing.Reference(labels, scores)')} of fully labeled rows"
+_DETAILS = code("See .diagnosis.", "diagnosis")
 _REFUTED_MESSAGE = (
-    "The rows contradict missingness='by_label': scores of missing rows are not a mixture of the scores of labeled "
-    "positives and negatives. The estimates may be far off. Set missingness='by_score' if the score decides which "
-    "labels are missing. If score and label do, pass missingness=dm.missing.Reference(labels, scores) of fully labeled "
-    "rows. See .diagnosis."
+    f"The rows contradict {setting('missingness', 'by_label')}: scores of missing rows are not a mixture of the scores "
+    "of labeled positives and negatives. The estimates may be far off. Set "
+    f"{setting('missingness', 'by_score')} if the score decides which labels are missing. If score and label do, "
+    f"{_PASS_REFERENCE}. {_DETAILS}"
 )
 _UNTOLD_MESSAGE = (
     "No missingness mechanism was stated. Missing and labeled rows have similar scores, which does not show that "
     "labels are missing at random: effects of score and label may cancel. The intervals allow for that."
 )
-_UNTOLD_REQUEST = "Set missingness= to narrow them if you know the mechanism."
+_UNTOLD_REQUEST = f"Set {setting('missingness')} to narrow them if you know the mechanism."
 _NOT_SO_FAR_MESSAGE = (
-    "age: every row has a label, even the youngest, and fewer young rows are positive than old ones. If a label of 0 "
-    "means 'not so far', the estimates are biased: pass maturity=, the age from which 0 is final. If all labels are "
-    "final, leave age= out to silence this warning."
+    f"{named('age')}: every row has a label, even the youngest, and fewer young rows are positive than old ones. If a "
+    f"label of 0 means 'not so far', the estimates are biased: pass {setting('maturity')}, the age from which 0 is "
+    f"final. If all labels are final, leave {named('age')} out to silence this warning."
 )
 _CONTRADICTED_MESSAGE = (
     "The labeled rows contradict the reference rows. Either the relation between score and label has drifted since the "
     "reference rows were taken, or labels are missing by label; the data do not show which. Half of the posterior "
     "draws use the reference rows and half do not, so the intervals are wide. If nothing has drifted, set "
-    "missingness='by_score_and_label'. If it has, leave the reference rows out. See .diagnosis."
+    f"{setting('missingness', 'by_score_and_label')}. If it has, leave the reference rows out. {_DETAILS}"
 )
-_SILENCE = "Set missingness='unknown' to silence this warning. See .diagnosis."
+_SILENCE = f"Set {setting('missingness', 'unknown')} to silence this warning. {_DETAILS}"
 # A warning that lists more metrics is not read.
 _METRICS_NAMED = 5
 
@@ -93,7 +94,7 @@ class Question:
     model : Mechanism
         Where the probabilities of missing labels come from.
     missingness : str or None
-        The reason stated.
+        The mechanism stated.
     believes : bool
         Whether nothing was said about missing labels: probabilities that come with the rows are then believed.
     rng : numpy Generator
@@ -184,29 +185,29 @@ class Question:
         """
         rng, arguments, started = self.rng if rng is None else rng, arguments or {}, time.perf_counter()
         model = self.model_of(data)
-        reason = stated_reason(model, self.missingness)
+        stated = stated_mechanism(model, self.missingness)
         with record_warnings() as said:
             learned, posterior = model.learn(data) if isinstance(model, Delayed) else (None, model.posterior(data))
             posterior = clustered(posterior, data)
             about = (learned or model).describe(data, posterior) if data.n_missing else ""
-            about = " ".join(filter(None, (about, shared_in_words(posterior))))
-            settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": reason}
+            about = " ".join(filter(None, (about, describe_correlation(posterior))))
+            settings: dict[str, Any] = {"assumption": about, "arguments": arguments, "stated": stated}
             found = self.answer_given(posterior, data, rng, **settings)
-            is_open = reason in (None, "unknown") and bool(posterior.reasons)
-            if is_open and weight_of_reasons(posterior)[BY_REFERENCE]:
+            is_open = stated in (None, "unknown") and bool(posterior.mechanisms)
+            if is_open and mechanism_weights(posterior)[BY_REFERENCE]:
                 warn(_CONTRADICTED_MESSAGE, MissingnessWarning)
             elif is_open:
-                differ = reasons_differ(posterior)
+                differ = mechanisms_differ(posterior)
                 finding, request = (
-                    _reasons_messages(data, posterior, found.distributions)
+                    _mechanisms_messages(data, posterior, found.distributions)
                     if differ
                     else (_UNTOLD_MESSAGE, _UNTOLD_REQUEST)
                 )
-                text = f"{finding} {request}" if reason is None else finding
-                if differ and reason is None:
+                text = f"{finding} {request}" if stated is None else finding
+                if differ and stated is None:
                     warn(text, MissingnessWarning)
                 else:  # no Python warning, because "unknown" declines it, or nothing calls the results into question
-                    said.append(RecordedWarning(MissingnessWarning.__name__, text))
+                    said.append(RecordedWarning(MissingnessWarning.__name__, Message(text)))
             elif isinstance(model, ByLabel) and mixture_p_value(score_table(data)) < CLEARLY:
                 warn(_REFUTED_MESSAGE, AssumptionWarning)
             arrival = None if learned is None else arrival_of(learned, data, as_of)
@@ -230,7 +231,7 @@ class Question:
         try:
             return found.population if self.scope == "population" else found
         except MethodError as error:
-            raise InputError.about("scope", str(error).removeprefix("scope: ")) from None
+            raise InputError("scope", *error.args[1:]) from None
 
     def answer_given(
         self,
@@ -261,12 +262,12 @@ class Question:
             try:
                 distribution = next(found)
             except MethodError as error:
-                raise error.also(f"(metric: {metric.name!r})") from None
+                raise error.replace(finding=f"{error.args[1]} (metric: {metric.name!r})") from None
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
             if self.fill is None and distribution.undefined > WARN_FROM:
-                text = undefined_message(metric, distribution, self.scope, whose)
+                text = Message(undefined_message(metric, distribution, self.scope, whose))
                 warned.append(RecordedWarning(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
             distributions[metric.name] = distribution
@@ -290,30 +291,21 @@ class Question:
 
 
 def scope_from(scope: Any) -> Scope:
-    """What an answer is to be about, checked."""
-    if isinstance(scope, str) and scope not in SCOPES:
-        raise unknown_name("scope", "scope", scope, SCOPES)
-    found = next((known for known in SCOPES if isinstance(scope, str) and scope == known), None)
-    if found is None:
-        raise InputError(f"scope: expected 'rows' or 'population', got {scope!r}.")
-    return found
+    """Return a scope, checked."""
+    check_value("scope", scope)
+    return "rows" if scope == "rows" else "population"
 
 
 def generator_from(rng: Any) -> np.random.Generator:
-    """The generator that a seed or a generator stands for."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError):
-        raise InputError(f"rng: expected None, a seed or a numpy Generator, got {rng!r}.") from None
+    """Return the generator that a seed or a generator stands for."""
+    check_value("rng", rng)
+    return np.random.default_rng(rng)
 
 
 def fill_value(zero_division: Any) -> float | None:
-    """None for "warn" (each metric's own value), else the number that stands for 0/0."""
-    if isinstance(zero_division, str) and zero_division == "warn":
-        return None
-    if is_number(zero_division) and (zero_division in (0, 1) or zero_division != zero_division):
-        return float(zero_division)
-    raise InputError(f"zero_division: expected 'warn', 0, 1 or nan, got {zero_division!r}.")
+    """Return None for "warn" (each metric's own value), else the number that stands for 0/0."""
+    check_value("zero_division", zero_division)
+    return None if isinstance(zero_division, str) else float(zero_division)
 
 
 def undefined_message(metric: Any, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
@@ -322,35 +314,36 @@ def undefined_message(metric: Any, distribution: MetricDistribution, scope: Scop
     if scope == "population":
         return (
             f"{metric.name}{whose} is undefined (0/0) on these rows {chance}. The results for the population leave "
-            "this case out. Set zero_division to 0, 1 or nan to silence this warning; the results stay the same."
+            f"this case out. Set {named('zero_division')} to 0, 1 or nan to silence this warning; the results stay the "
+            "same."
         )
     left_out = np.isnan(metric.undefined_as) or distribution.given_defined
     value = "its distribution leaves this case out" if left_out else f"it counts as {metric.undefined_as:g} then"
     return (
-        f"{metric.name}{whose} is undefined (0/0) {chance}; {value}. Set zero_division to 0, 1 or nan to choose the "
-        "value and to silence this warning."
+        f"{metric.name}{whose} is undefined (0/0) {chance}; {value}. Set {named('zero_division')} to 0, 1 or nan to "
+        "choose the value and to silence this warning."
     )
 
 
-def _reasons_messages(
+def _mechanisms_messages(
     data: EvaluationSet, posterior: Posterior, distributions: Mapping[str, MetricDistribution]
 ) -> tuple[str, str]:
     """Return the results under either mechanism, and the request to state one."""
     answers = []
     for name, distribution in list(distributions.items())[:_METRICS_NAMED]:
         if distribution.by_draw is not None:
-            means = [f"{_mean_of(distribution, posterior.reason == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
+            means = [f"{_mean_of(distribution, posterior.mechanism == k):.3f}" for k in (BY_SCORE, BY_LABEL)]
             answers.append(f"{name} {means[0]} either way" if len(set(means)) == 1 else f"{name} {' or '.join(means)}")
     text = (
         "Scores differ between labeled and missing rows, and the estimates depend on why labels are missing. Of the "
-        f"missing rows, {reasons_in_words(data, posterior)} are positive; in this order, the estimates are "
+        f"missing rows, {describe_prevalences(data, posterior)} are positive; in this order, the estimates are "
         f"{', '.join(answers)}."
     )
-    pass_reference = "pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows"
-    if weight_of_reasons(posterior)[BY_LABEL] < REFUTED:
+    if mechanism_weights(posterior)[BY_LABEL] < MIN_STATED:
         text += " The scores do not fit 'by label' alone; half of the posterior draws allow for score and label."
-        return text, f"If only the score decides, set missingness='by_score'; otherwise {pass_reference}. {_SILENCE}"
-    return text, f"Set missingness='by_score' or 'by_label', or {pass_reference}. {_SILENCE}"
+        by_score = setting("missingness", "by_score")
+        return text, f"If only the score decides, set {by_score}; otherwise {_PASS_REFERENCE}. {_SILENCE}"
+    return text, f"Set {setting('missingness', 'by_score', 'by_label')}, or {_PASS_REFERENCE}. {_SILENCE}"
 
 
 def _mean_of(distribution: MetricDistribution, own: Any) -> float:

@@ -10,7 +10,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric, Metric
 from darkmetrics.missingness.fixed import Fixed
-from darkmetrics.missingness.score_table import reference_set
+from darkmetrics.missingness.reference import reference_set
 from darkmetrics.population import Population
 from darkmetrics.tables import interval_text, level_text
 
@@ -60,8 +60,7 @@ def _reference_rows(evaluation: Evaluation) -> EvaluationSet | None:
     data, rows = evaluation.data, evaluation.reference
     if rows is None or not data.n_missing or data.cells.weight is not None or data.groups is not None:
         return None
-    reference = rows if isinstance(rows, EvaluationSet) else reference_set(rows, data.pos_label)
-    reference = reference.labeled()
+    reference = reference_set(rows, data.pos_label).labeled()
     if not reference.n_rows or reference.cells.weight is not None:
         return None
     if data.threshold is None or reference.threshold is None or data.threshold == reference.threshold:

@@ -11,34 +11,11 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._text import prints_plainly
 from darkmetrics.argument_types import PathLike
+from darkmetrics.calls import answer_attribute, check_call
 from darkmetrics.exceptions import RecordedWarning
 from darkmetrics.files import write_whole
+from darkmetrics.foreign_words import RESULT_ATTRIBUTES, RESULT_METHODS
 from darkmetrics.tables import html_lines, html_table, text_table
-
-# What people try, and the call to make.
-_INSTEAD = {
-    "to_pandas": "to_frame('pandas')",
-    "to_dataframe": "to_frame()",
-    "to_df": "to_frame()",
-    "save_html": "report('report.html')",
-    "write_html": "report('report.html')",
-    "estimates": "{name: result[name].mean() for name in result}",
-    "check": "target_probability('recall', 0.8)",
-    "passes": "target_probability('recall', 0.8)",
-    "meets": "target_probability('recall', 0.8)",
-    "by_group": "to_frame()",
-    "p_value": "probability_worse('recall')",
-    "to_polars": "to_frame('polars')",
-    "to_arrow": "to_frame('pyarrow')",
-    "to_html": "report('report.html')",
-    "to_markdown": "report('report.md')",
-    "to_csv": "to_frame('pandas').to_csv(...)",
-    "save": "report('report.html')",
-    "show": "plot()",
-    "table": "to_frame()",
-    "as_dict": "to_dict()",
-    "json": "to_json()",
-}
 
 
 def load(target: str) -> Callable[..., Any]:
@@ -65,8 +42,7 @@ class Result:
     # Function that draws the result, and one that writes its report, as "module:name"; empty: it has none.
     _plot: ClassVar[str] = ""
     _report: ClassVar[str] = ""
-    # Number of columns of the table that hold text, and of rows that are printed.
-    _text_columns: ClassVar[int] = 1
+    # Number of rows that are printed.
     _max_rows: ClassVar[int | None] = None
 
     warnings: Sequence[RecordedWarning] = ()
@@ -74,6 +50,11 @@ class Result:
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         prints_plainly(cls)
+
+    @property
+    def _text_columns(self) -> int:
+        """Number of columns of the table, from the left, that hold text."""
+        return 1
 
     def _words(self) -> list[str]:
         """Return the lines above the table: what was evaluated and assumed."""
@@ -94,17 +75,20 @@ class Result:
     def __str__(self) -> str:
         header, rows = self._table()
         table = text_table(header, rows[: self._max_rows], words=self._text_columns) if rows else []
-        more = len(rows) - len(rows[: self._max_rows])
-        if more:
-            table.append(f"... and {more:,} more")
-        blocks = [self._words(), table, self._notes()]
+        blocks = [self._words(), [*table, *self._left_out(len(rows))], self._notes()]
         return "\n\n".join("\n".join(block) for block in blocks if block)
+
+    def _left_out(self, n_rows: int) -> list[str]:
+        """Return a line on the rows of the table that are not printed, if there are any."""
+        more = 0 if self._max_rows is None else n_rows - self._max_rows
+        return [f"... and {more:,} more"] if more > 0 else []
 
     def _repr_html_(self) -> str:
         header, rows = self._table()
-        table = html_table(header, rows) if rows else ""
-        warned = html_lines(f"{one.category}: {one.message}" for one in self.warnings)
-        return f"<div>{warned}{html_lines(self._words())}{table}{html_lines(self._notes())}</div>"
+        table = html_table(header, rows[: self._max_rows], words=self._text_columns) if rows else ""
+        warned = html_lines(f"{record.category}: {record.message}" for record in self.warnings)
+        below = html_lines([*self._left_out(len(rows)), *self._notes()])
+        return f"<div>{warned}{html_lines(self._words())}{table}{below}</div>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers and text, ready for JSON."""
@@ -129,17 +113,21 @@ class Result:
         """Draw the result and return the Axes; needs matplotlib."""
         if not self._plot:
             raise AttributeError(f"{type(self).__name__} has no plot. Print it, or call to_frame().")
-        return load(self._plot)(self, *arguments, **settings)
+        draw = load(self._plot)
+        check_call(draw, "result.plot", [self, *arguments], settings)
+        return draw(self, *arguments, **settings)
 
     def report(self, path: Any = None, **about: Any) -> Any:
-        """Write one HTML page and return its path; without a path return the page, which a notebook shows.
+        """Write a report to one file and return its path; without a path return the page, which a notebook shows.
 
-        The page opens offline and can be mailed; it needs jinja2. The file appears when it is complete.
+        The suffix sets the format: ".html" for a page that opens offline (needs jinja2), ".pdf" for the same page in
+        print (needs a browser as well), ".md" for Markdown, ".json" for the numbers. The file appears when it is
+        complete.
 
         Parameters
         ----------
         path : str or path, optional
-            File to write, which ends in .html; one that exists is replaced.
+            File to write; one that exists is replaced.
         **about
             `title`, `source` (a file name, or facts by name), `audit` (facts for a validation file by name) and `date`.
         """
@@ -148,9 +136,7 @@ class Result:
         return load(self._report)(self, path, **about)
 
     def __getattr__(self, name: str) -> Any:
-        if name in _INSTEAD:
-            raise AttributeError(f"{type(self).__name__} has no {name!r}. Call {_INSTEAD[name]}.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return answer_attribute(self, name, RESULT_METHODS, RESULT_ATTRIBUTES)
 
 
 def _columns(records: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._text import prints_plainly
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_value
 from darkmetrics.distributions import Interval
 from darkmetrics.evaluation import Evaluation
-from darkmetrics.exceptions import InputError
 from darkmetrics.shifted_metrics import Shift, ShiftedDistributions, ShiftedMetrics
 from darkmetrics.tables import decimals_for, interval_text, level_text, text_table
 
@@ -45,9 +44,9 @@ class Sensitivity(Mapping[str, Interval]):
     ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.9]), metrics=["precision", "recall"]
     ... )
     >>> print(result.sensitivity(odds=4))
-                  90% interval   if odds 4x off
-    precision   0.500 to 1.000   0.500 to 1.000
-    recall      0.500 to 0.667   0.500 to 0.667
+                  90% interval   sensitivity (odds x4)
+    precision   0.500 to 1.000          0.500 to 1.000
+    recall      0.500 to 0.667          0.500 to 0.667
     """
 
     odds: float
@@ -76,7 +75,7 @@ class Sensitivity(Mapping[str, Interval]):
     @property
     def column(self) -> str:
         """The heading of these intervals in a table."""
-        return f"if odds {self.odds:g}x off"
+        return f"sensitivity (odds x{self.odds:g})"
 
 
 @prints_plainly
@@ -128,12 +127,8 @@ class TippingPoint:
 
 
 def check_odds(odds: Any) -> float:
-    """Validate a factor on the odds."""
-    if not is_number(odds) or not 1.0 <= odds < np.inf:
-        raise InputError(
-            f"odds: {odds!r}. It must be a finite number of at least 1: how many times higher or lower the odds of the "
-            "missing rows may be. What no labels can pass is result[metric].support()."
-        )
+    """Return a factor on the odds, checked."""
+    check_value("odds", odds)
     return float(odds)
 
 

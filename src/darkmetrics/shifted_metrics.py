@@ -178,7 +178,7 @@ class ShiftedMetrics:
         """Return one posterior with the draws of all shifts, a shift after the other."""
         posterior, n = self._posterior, len(shifts)
         move = np.array([np.where(self._predicted, *shift) for shift in shifts])
-        stacked = Posterior(np.tile(posterior.weight, n) / n, np.tile(posterior.probability, (n, 1)), posterior.bucket)
+        stacked = Posterior(np.tile(posterior.weight, n) / n, np.tile(posterior.probability, (n, 1)), posterior.column)
         return Problem(stacked.shift_log_odds(np.repeat(move, len(posterior), axis=0)))
 
     def _draw(self, name: str, shift: Shift) -> MetricDistribution:

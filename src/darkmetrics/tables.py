@@ -89,16 +89,51 @@ def chance_text(chance: float) -> str:
     return f"{chance:.1%}" if min(chance, 1.0 - chance) < 0.1 and 0.0 < chance < 1.0 else f"{chance:.0%}"
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1) -> list[str]:
-    """Lines of a table; the first `words` columns are words and stand on the left, the others on the right."""
+# Columns of a terminal that a printed table fits into.
+WIDTH = 80
+
+
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, width: int | None = WIDTH
+) -> list[str]:
+    r"""Return the lines of a table that is at most `width` wide: further columns follow below, after the text columns.
+
+    The first `words` columns hold text and are aligned to the left, the others to the right. The first column is
+    repeated in any case. Columns without heading and text are left out.
+
+    Examples
+    --------
+    >>> from darkmetrics.tables import text_table
+    >>> print("\n".join(text_table(["", "mean", "bounds"], [["recall", "0.5", "0 to 1"]], width=14)))
+            mean
+    recall   0.5
+    <BLANKLINE>
+            bounds
+    recall  0 to 1
+    """
     lines = [list(map(printable, line)) for line in (header, *rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return [
-        "   ".join(
-            cell.ljust(w) if i < words else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    columns = [i for i, size in enumerate(widths) if size]
+    text, numbers = [i for i in columns if i < max(words, 1)], [i for i in columns if i >= max(words, 1)]
+    gap = 3
+
+    def total(block: Sequence[int]) -> int:
+        return sum(widths[i] + gap for i in (*text, *block)) - gap
+
+    if width is not None and total(numbers) > width:
+        gap = 2
+    blocks: list[list[int]] = [[]]
+    for i in numbers:
+        if width is not None and blocks[-1] and total([*blocks[-1], i]) > width:
+            blocks.append([])
+        blocks[-1].append(i)
+    printed: list[str] = []
+    for block in blocks:
+        printed += [""] if printed else []
+        for line in lines:
+            cells = [line[i].ljust(widths[i]) if i < words else line[i].rjust(widths[i]) for i in (*text, *block)]
+            printed.append((" " * gap).join(cells).rstrip())
+    return printed
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> list[str]:
@@ -108,12 +143,23 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], words: 
     return [lines[0], rule, *lines[1:]]
 
 
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """The table in HTML, with everything escaped."""
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "", words: int = 1) -> str:
+    """Return the table in HTML with everything escaped; all columns after the first `words` are aligned to the right.
+
+    Examples
+    --------
+    >>> from darkmetrics.tables import html_table
+    >>> html_table(["", "mean"], [["recall", "0.5"]]).partition("<tbody>")[2]
+    '<tr><td style="text-align: left">recall</td><td style="text-align: right">0.5</td></tr></tbody></table>'
+    """
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    # A head without a word is none: readers of screens would announce it.
-    head = "".join(f"<th>{html.escape(cell)}</th>" if cell else "<td></td>" for cell in header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+
+    def cell(name: str, i: int, text: str) -> str:
+        return f'<{name} style="text-align: {"left" if i < words else "right"}">{html.escape(text)}</{name}>'
+
+    # An empty heading is an ordinary cell: screen readers would announce it.
+    head = "".join(cell("th", i, text) if text else "<td></td>" for i, text in enumerate(header))
+    body = "".join("<tr>" + "".join(cell("td", i, text) for i, text in enumerate(row)) + "</tr>" for row in rows)
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.sums.enumeration import list_assignments
+from darkmetrics.constraints import checked
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions.functional import Functional
@@ -29,6 +30,7 @@ _SAME = 1e-9
 _MAX_CDF_ERROR = 0.02
 
 
+@checked
 def check_metric(metric: MetricLike, *, rng: int = 0) -> None:
     """Check that a metric agrees with itself on every label assignment of small sets.
 
@@ -80,6 +82,7 @@ def check_metric(metric: MetricLike, *, rng: int = 0) -> None:
         )
 
 
+@checked
 def check_mechanism(missingness: MissingnessLike, *, rng: int = 0) -> None:
     """Check that a mechanism returns a valid posterior and description for sets of many kinds.
 
@@ -119,6 +122,7 @@ def check_mechanism(missingness: MissingnessLike, *, rng: int = 0) -> None:
         assert text, f"{name}: describe() returned no text. It must state what is assumed."
 
 
+@checked
 def check_method(method: MethodLike, *, rng: int = 0) -> None:
     """Check that the distributions of a method agree with brute force over all label assignments of small sets.
 

@@ -92,7 +92,7 @@ def test_the_headline_is_what_evaluate_says(open_page, report):
     assert list(shown) == METRICS
     for name, distribution in result.items():
         assert law_agrees(shown[name], distribution)
-        assert agrees(shown[name][3], result.labeled_only[name])
+        assert agrees(shown[name][2], result.labeled_only[name])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])

@@ -14,7 +14,7 @@ import pytest
 
 import darkmetrics as dm
 from cli.tables import csv_text
-from darkmetrics.cli import messages, output
+from darkmetrics.cli import output
 from darkmetrics.files import readers
 
 NOBODY = 65534
@@ -71,9 +71,9 @@ def test_a_header_without_rows_says_so(refused, tmp_path):
         ("x.csv.gz", b"label,score\n1,0.5\n", "ends in .gz but is not compressed."),
         ("x.csv", b"\x89PNG\r\n\x1a\n\0\0\0", "is neither text nor Parquet nor Arrow."),
         ("x.csv", b"label,score\n1,0.5\n\xff\xfe,0.3\n", "is not UTF-8 text."),
-        ("x.jsonl", b'[{"label": 1}]\n', "is a JSON array; expected JSON lines (one object per line)."),
-        ("x.json", b'[\n  {"label": 1}\n]\n', "is a JSON array; expected JSON lines (one object per line)."),
-        ("x", b'[{"label": 1}]\n', "is a JSON array; expected JSON lines (one object per line)."),
+        ("x.jsonl", b'[{"label": 1}]\n', "is a JSON array. JSON lines have one object per line."),
+        ("x.json", b'[\n  {"label": 1}\n]\n', "is a JSON array. JSON lines have one object per line."),
+        ("x", b'[{"label": 1}]\n', "is a JSON array. JSON lines have one object per line."),
         ("x.jsonl", b'{"label": 1, "score": 0.5}\n{"label": 1\n', "line 2 is not a JSON object"),
     ],
 )
@@ -148,7 +148,7 @@ def test_lines_of_different_lengths_are_refused_by_number(refused, tmp_path, con
 def test_the_header_again_among_the_rows_is_refused_as_that(refused, run, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("x,score,label\n1,0.9,1\n2,0.4,0\nx,score,label\n3,0.2,\n")
-    said = "row 2 is the header again, as where files were put one after another. Drop it."
+    said = "row 2 is the header again. A file has one header. Drop the row."
     assert refused("evaluate", path) == f"{path}: {said}"
     # A label that is called like its column is a label.
     path.write_text("score,label\n0.9,label\n0.4,no\n0.2,\n")
@@ -191,7 +191,7 @@ def test_columns_are_not_guessed_when_none_is_likely(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("bad,score\n1,0.5\n")
     assert refused("evaluate", path) == (
-        f"{path}: cannot tell which column is the label. Pass --label; the columns are 'bad', 'score'."
+        f"{path}: cannot tell which column is the label. Pass --label. The columns are 'bad', 'score'."
     )
 
 
@@ -199,8 +199,8 @@ def test_a_third_label_value_names_the_column_and_the_option(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("fraud,p\n1,0.5\n0,0.4\n-1,0.3\n")
     said = refused("evaluate", path, "--label", "fraud", "--score", "p")
-    assert said.startswith("column 'fraud' (--label): a third value -1 at row 2 besides 1 and 0.")
-    assert said.endswith("say --missing-label -1.")
+    assert said.startswith("column 'fraud' (--label): a third value -1 at row 2 in addition to 1 and 0.")
+    assert said.endswith("pass --missing-label -1.")
 
 
 def test_scores_of_text_name_the_column(refused, tmp_path):
@@ -216,7 +216,7 @@ def test_labels_of_text_ask_which_is_positive(refused, tmp_path):
     path.write_text("label,score\nyes,0.5\nno,0.4\n")
     said = refused("evaluate", path)
     assert said.startswith("column 'label' (--label): --pos-label 1 is not among the labels ('yes' and 'no').")
-    assert said.endswith("with --pos-label.")
+    assert said.endswith("Set --pos-label to the positive label.")
 
 
 def test_missing_scores_are_refused(refused, tmp_path):
@@ -319,7 +319,7 @@ def test_an_output_that_is_an_input_is_refused_and_left_alone(refused, csv_file,
     before = read.read_bytes()
     output = named(read, tmp_path)
     assert refused(command, *told, "-o", output) == (
-        f"--output: {output} is also read, and would be overwritten. Name another file."
+        f"--output: {output} is also read, and would be overwritten. Pass another file."
     )
     assert read.read_bytes() == before
 
@@ -340,7 +340,7 @@ def test_an_output_folder_that_is_not_there_is_refused_before_the_file_is_read(r
 
 
 def test_an_output_that_is_a_folder_is_refused(refused, csv_file, tmp_path):
-    assert refused("evaluate", csv_file, "-o", tmp_path) == f"--output: {tmp_path} is a directory. Name a file."
+    assert refused("evaluate", csv_file, "-o", tmp_path) == f"--output: {tmp_path} is a directory. Pass a file."
 
 
 @pytest.mark.parametrize(
@@ -404,13 +404,13 @@ def test_a_command_that_cannot_be_read_is_one_line(refused, arguments):
         (["--method", "exakt"], "--method: unknown method 'exakt'. Did you mean 'exact'?"),
         (["--calibrator", "bta"], "--calibrator: unknown calibrator 'bta'. Did you mean 'beta'?"),
         (["--confidence-level", "1.5"], "--confidence-level: 1.5. It must lie strictly between 0 and 1."),
-        (["--zero-division", "2"], "--zero-division: expected 'warn', 0, 1 or nan, got 2.0."),
+        (["--zero-division", "2"], "--zero-division: 2.0. It must be 'warn', 0, 1 or nan."),
         (["--prob", "id"], "column 'id' (--prob): 2 at row 2. Probabilities must lie in [0, 1]."),
-        (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 besides 0 and 1."),
+        (["--pred", "id"], "column 'id' (--pred): a third value 2 at row 2 in addition to 0 and 1."),
         (["--threshold", "nan"], "--threshold: NaN."),
         (
             ["--pred", "id", "--threshold", "0.5"],
-            "--threshold: 0.5, but column 'id' (--pred) already gives the decisions.",
+            "--threshold: 0.5, but column 'id' (--pred) already has the predictions.",
         ),
         (["--reference", "-"], "--reference: standard input cannot be the reference rows."),
         (["--prob", "1.3"], "--prob: 1.3. A probability must lie in [0, 1]."),
@@ -458,29 +458,10 @@ def test_a_column_of_any_name_is_named_as_it_is(refused, tmp_path, name):
     assert said == f"column {name!r} (--score): expected numbers, found 'high' of type str at row 0."
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("y_true: 'y_score=1', pos_label='x'", "--label: 'y_score=1', --pos-label x"),
-        ('y_score: found "it\'s y_true" besides y_true', '--score: found "it\'s y_true" besides --label'),
-        ("It takes scikit-learn's value of y_true: set zero_division.", None),
-        ("missing_label: 0 is also pos_label.", "--missing-label: 0 is also --pos-label."),
-        ("Say missingness='by_score' or 'by_label', or", "Say --missingness by_score or by_label, or"),
-        ("Say missingness='by_score' or missingness='by_label'.", "Say --missingness by_score or by_label."),
-        ("metrics: unknown metric 'metrics: x'.", "--metric: unknown metric 'metrics: x'."),
-        ("say missing_label=['?', -1, 'a]b'].", "say --missing-label '?' --missing-label -1 --missing-label 'a]b'."),
-        ("say missing_label=['it\\'s', \"n/a\"].", """say --missing-label 'it'"'"'s' --missing-label n/a."""),
-    ],
-)
-def test_arguments_become_options_outside_quotes_only(said, shown):
-    expected = shown or "It takes scikit-learn's value of --label: set --zero-division."
-    assert messages.for_the_command_line(said) == expected
-
-
 @pytest.mark.parametrize("command", ["evaluate", "report", "demo", "metrics"])
 def test_an_empty_output_name_is_refused(refused, csv_file, command):
     file = [csv_file] if command in ("evaluate", "report") else []
-    assert refused(command, *file, "-o", "") == "--output: is empty. Name a file."
+    assert refused(command, *file, "-o", "") == "--output: is empty. Pass a file."
 
 
 def test_an_output_name_that_is_too_long_is_refused(refused, csv_file, tmp_path):
@@ -491,7 +472,7 @@ def test_without_labels_the_ways_out_are_options(refused, tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("label,score\n,0.5\n,0.4\n")
     assert refused("evaluate", path).endswith(
-        "Give --reference with a file of fully labeled rows; or --prob with the score column if the scores are "
+        "Pass --reference FILE of fully labeled rows; or --prob with the score column if the scores are "
         "probabilities you trust, or --prob 0.5."
     )
 

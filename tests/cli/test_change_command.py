@@ -50,7 +50,7 @@ def test_rows_and_cells_have_the_same_answer(run, two):
     found, same = json.loads(rows.out), json.loads(cells.out)
     assert found["metrics"] == same["metrics"]
     assert (found["names"], same["names"]) == (["june.csv", "may.csv"], ["june.parquet", "may.parquet"])
-    assert found["metrics"]["recall"]["fell"] > 0.999
+    assert found["metrics"]["recall"]["probability_decreased"] > 0.999
     assert "recall fell from" in rows.err
     assert "no row in common" in rows.err
 
@@ -112,7 +112,7 @@ def test_a_page_is_written_besides_the_result(run, two, suffix):
     plain, done = run(*asked), run(*asked, "--report", "page.html")
     assert (done.out, done.code) == (plain.out, plain.code)
     page = html.unescape(Path("page.html").read_text(encoding="utf-8"))
-    assert f"Did it get worse from may.{suffix} to june.{suffix}?" in page
+    assert f"Change from may.{suffix} to june.{suffix}" in page
     assert "recall fell from" in page
     assert "darkmetrics change" in page
     assert ("label column" in page) == (suffix == "csv")

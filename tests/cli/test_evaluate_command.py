@@ -76,7 +76,7 @@ def test_markdown_is_a_table_with_as_many_cells_in_every_row(run, csv_file):
     text = run("evaluate", csv_file, *QUIET, "-f", "markdown").out.splitlines()
     lines = [line for line in text if line.startswith("|")]
     assert lines[1].startswith("|:--|--:|")
-    assert {line.count("|") for line in lines} == {8}
+    assert {line.count("|") for line in lines} == {6}
     assert lines[3].startswith("| recall | 0.")
     # Sentences are paragraphs of their own.
     assert all(not text[i] or not text[i + 1] for i in range(text.index(lines[0]) - 1))
@@ -150,7 +150,9 @@ def test_reference_rows_from_a_second_file(run, csv_file, tmp_path, data):
     path.write_text(csv_text({"label": other.truth, "score": other.score}))
     done = run("evaluate", csv_file, "--reference", path, "--missingness", "by_score_and_label", "-f", "json")
     result = dm.evaluate(
-        data.label, data.score, missingness=dm.missing.ByScoreAndLabel(reference=(other.truth, other.score))
+        data.label,
+        data.score,
+        missingness=dm.missing.ByScoreAndLabel(reference=dm.missing.Reference(other.truth, other.score)),
     )
     assert json.loads(done.out) == result.to_dict()
 

@@ -127,7 +127,7 @@ def test_a_closed_standard_error_is_none_of_the_monitor_either(shell, csv_file):
     [
         ("evaluate no.csv", "no.csv: no such file."),
         ("evaluate folder", "folder: no Parquet file in this folder."),
-        ("evaluate june.csv --reference folder", "folder: is a directory. Name a file in it."),
+        ("evaluate june.csv --reference folder", "folder: is a directory. Pass a file in it."),
         ("evaluate latin.csv", "latin.csv: is not UTF-8 text. Save it as UTF-8."),
         ("monitor latin.csv --by k", "latin.csv: is not UTF-8 text. Save it as UTF-8."),
         ("evaluate june.csv --threshold 1_000", "Invalid value for '--threshold': '1_000' is not a number."),

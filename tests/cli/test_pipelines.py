@@ -93,7 +93,9 @@ def test_a_change_is_no_gauge_of_the_metric_itself(run, shops):
     for name in ("mean", "low", "high", "lowest_possible", "highest_possible", "undefined"):
         assert f"darkmetrics_{name}" not in found
         assert found[f"darkmetrics_change_{name}"] == pytest.approx({labels: wanted[name]}, rel=1e-11)
-    assert found["darkmetrics_fell"] == pytest.approx({labels: wanted["fell"]}, rel=1e-11)
+    assert found["darkmetrics_probability_decreased"] == pytest.approx(
+        {labels: wanted["probability_decreased"]}, rel=1e-11
+    )
     assert "darkmetrics_difference_mean" not in found
 
 

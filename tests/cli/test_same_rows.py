@@ -142,7 +142,7 @@ def test_every_command_takes_folders_and_patterns(run, command):
 def test_an_output_that_is_one_of_many_inputs_is_refused(refused):
     before = Path("d/a.parquet").read_bytes()
     said = refused("bounds", "d/*.parquet", "-o", "d/a.parquet", "-f", "csv")
-    assert said == "--output: d/a.parquet is also read, and would be overwritten. Name another file."
+    assert said == "--output: d/a.parquet is also read, and would be overwritten. Pass another file."
     assert Path("d/a.parquet").read_bytes() == before
 
 
@@ -154,7 +154,7 @@ def test_an_output_that_is_one_of_many_inputs_is_refused(refused):
         ("n", "n: no Parquet file in this folder."),
         ("n/_*", None),
         ("o/*", "o/*: no file of data matches this pattern. Names with _ or . in front are left out, such as o/_only."),
-        ("", "an empty name. Name a file."),
+        ("", "an empty name. Pass a file."),
     ],
 )
 def test_names_that_stand_for_no_file_are_refused_alike(refused, tmp_path, monkeypatch, given, said):
@@ -264,7 +264,7 @@ def test_a_column_of_text_in_one_file_and_numbers_in_another_is_refused(refused,
     monkeypatch.chdir(tmp_path)
     Path("a.csv").write_text("y,p\n1,0.5\n")
     Path("b.csv").write_text("y,p\nyes,0.5\n")
-    said = "b.csv: column 'y' has text, and numbers in a.csv. Give it one type in all files."
+    said = "b.csv: column 'y' has text, and numbers in a.csv. A column must have one type in all files."
     assert refused("bounds", "*.csv", "--label", "y", "--score", "p") == said
     with pytest.raises(dm.InputError) as error:
         dm.EvaluationSet("y", "p", data="*.csv")

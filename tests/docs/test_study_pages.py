@@ -1,11 +1,10 @@
-"""The pages of the study show the results that are committed beside them."""
+"""The pages of the study show the committed results."""
 
 import shutil
-from dataclasses import replace
 
 from experiments.paper.__main__ import PAGES, RESULTS
 from experiments.paper.config import Config
-from experiments.paper.docs import agreement_table, fill_pages
+from experiments.paper.docs import agreement_table, classes_table, corrections_table, fill_pages
 from experiments.paper.results import Results
 
 
@@ -16,18 +15,16 @@ def test_pages_show_the_committed_results(tmp_path):
         assert path.read_text() == (PAGES / path.name).read_text(), f"{path.name} is behind; run make paper"
 
 
-def test_a_page_says_how_many_cells_overlap_the_published_ones(tmp_path):
-    # Two cells by hand: the first interval overlaps the published one, the second does not.
-    (tmp_path / "summary.csv").write_text(
-        "p_m,mechanism,algorithm,metric,repeats,measure,value,ci90_low,ci90_high\n"
-        "0.3,mcar,bootstrap,recall,120,w1,0.05,0.03,0.07\n"
-        "0.3,mcar,bootstrap,f1,120,w1,0.05,0.03,0.07\n"
+def test_a_page_counts_the_classes_of_the_published_cells(tmp_path):
+    (tmp_path / "cells.csv").write_text(
+        "p_m,measure,algorithm,metric,class,by,all_corrections\n"
+        "0.3,w1,bootstrap,recall,matched,,no\n"
+        "0.3,w1,bootstrap,f1,matched after a correction,classes,yes\n"
+        "0.3,w1,bootstrap,accuracy,unexplained,,no\n"
     )
-    published = tmp_path / "published.csv"
-    published.write_text(
-        "p_m,measure,algorithm,metric,value,ci90_low,ci90_high\n"
-        "0.3,w1,bootstrap,recall,0.08,0.065,0.09\n"
-        "0.3,w1,bootstrap,f1,0.08,0.071,0.09\n"
+    results = Results(tmp_path, tmp_path / "published.csv")
+    assert "| bootstrap of labeled rows | 1, 1, 2 of 3 | none run |" in "\n".join(
+        agreement_table(results, Config.load())
     )
-    small = replace(Config.load(), metrics=["recall", "f1"])
-    assert "| bootstrap of labeled rows | 1 of 2 |" in "\n".join(agreement_table(Results(tmp_path, published), small))
+    assert "| All | 1 | 1 | 0 | 1 | 3 | 1 |" in "\n".join(classes_table(results, Config.load()))
+    assert "| matched after a correction | classes | 1 |" in "\n".join(corrections_table(results, Config.load()))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics._kernels.bucket_grid import bucket_index
+from darkmetrics._kernels.bin_grid import bin_index
 
 COUNTS = ("positives", "negatives", "missing")
 
@@ -29,11 +29,9 @@ def exact_cells(rows, threshold=0.5):
     return found
 
 
-def bucketed_cells(rows, score_bins, threshold=0.5):
-    """The same for buckets: scores of a bucket (on one side of the threshold) share their mean and their ends."""
-    place = dict(
-        zip((row[0] for row in rows), bucket_index(np.array([row[0] for row in rows]), score_bins), strict=True)
-    )
+def bined_cells(rows, score_bins, threshold=0.5):
+    """The same for bins: scores of a bin (on one side of the threshold) share their mean and their ends."""
+    place = dict(zip((row[0] for row in rows), bin_index(np.array([row[0] for row in rows]), score_bins), strict=True))
     counts: Any = defaultdict(lambda: [0, 0, 0])
     scores, chances = defaultdict(list), defaultdict(list)
     for score, label, decision, weight, chance in rows:

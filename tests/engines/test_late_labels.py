@@ -207,7 +207,7 @@ def by_arrays_matured(table, as_of, limit):
     return EvaluationSet(kept["y"], kept["p"], missingness=dm.missing.Delayed(age=age, delay=delay, maturity=limit))
 
 
-def test_in_buckets_counts_are_those_of_exact_scores(engine):
+def test_in_bins_counts_are_those_of_exact_scores(engine):
     table = rows(800, kind="times")
     rng = np.random.default_rng(1)
     table["p"] = rng.random(800).tolist()

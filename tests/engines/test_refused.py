@@ -74,10 +74,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
         r"probability column 'gap': 1 of 4 values is missing where the label is",
     ),
     "null decisions": ({"decision": "null"}, r"y_pred column 'null': 2 of 4 values are missing\. Every row needs"),
-    "three decisions": ({"decision": "three"}, r"y_pred column 'three': a third value 2 besides 0 and 1\."),
+    "three decisions": ({"decision": "three"}, r"y_pred column 'three': a third value 2 in addition to 0 and 1\."),
     "strange decisions": (
         {"decision": "letters"},
-        r"y_pred column 'letters': pos_label=1 is not among the decisions \('u",
+        r"y_pred column 'letters': pos_label=1 is not among the predictions \('u",
     ),
 }
 
@@ -103,7 +103,7 @@ GROUPS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "numbers as time": ({"time": "p", "period": "day"}, r"time column 'p': has type .*\. Periods need dates"),
     "hours of dates": ({"time": "days", "period": "hour"}, r"time column 'days': has dates without a time"),
-    "no period": ({"time": "days"}, r"period: missing\. Say how to cut 'days'"),
+    "no period": ({"time": "days"}, r"period: missing\. Pass how to cut 'days'"),
     "no time": ({"period": "day"}, r"period: 'day', but no time column is named"),
     "unknown period": (
         {"time": "days", "period": "monthly"},
@@ -135,7 +135,7 @@ def test_labels_that_are_no_labels_are_refused(engine):
 
 
 @pytest.mark.parametrize("score_bins", ["automatic", 15, 2**25, True, 64.0, None])
-def test_buckets_are_a_word_or_a_number_of_buckets(score_bins):
+def test_bins_are_a_word_or_a_number_of_bins(score_bins):
     frame = pa.table({"y": [1, 0], "p": [0.1, 0.2]})
     with pytest.raises(InputError, match=r"^score_bins: "):
         count_cells(frame, ColumnNames("y", "p"), threshold=0.5, score_bins=score_bins)
@@ -146,7 +146,7 @@ LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         "_MOST_WEIGHTED",
         {"weight": "w"},
         {},
-        r"sample_weight column 'w': more than 20 cells .* round the weights",
+        r"sample_weight column 'w': more than 20 cells .* Round the weights",
     ),
     "groups": ("_MOST_GROUPED", {}, {"by": ["k"]}, r"by: more than 20 cells of 64 score bins per group\. Use fewer"),
     "scores": (
@@ -159,7 +159,7 @@ LIMITS: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         "_MOST_WEIGHTED",
         {"decision": "w"},
         {},
-        r"y_pred column 'w': 40 values in 1,000 rows\. Decisions take",
+        r"y_pred column 'w': 40 values in 1,000 rows\. Predictions take",
     ),
 }
 

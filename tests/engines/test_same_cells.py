@@ -12,9 +12,9 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
-from darkmetrics._kernels.bucket_grid import bucket_index
+from darkmetrics._kernels.bin_grid import bin_index
 from darkmetrics.frames import ColumnNames, counting
-from engines.reference import assert_same, bucketed_cells, exact_cells
+from engines.reference import assert_same, bined_cells, exact_cells
 
 count_cells: Any = counting.count_cells  # which arrays it has depends on the arguments, as a type checker cannot know
 NAN = float("nan")
@@ -128,18 +128,18 @@ def test_scores_of_every_size_stay_what_they_are(engine, score_bins):
 
 
 @pytest.mark.parametrize("score_bins", [16, 64, 2**16])
-def test_scores_of_every_size_fall_into_the_same_buckets(engine, score_bins):
+def test_scores_of_every_size_fall_into_the_same_bins(engine, score_bins):
     rng = np.random.default_rng(1)
     scores = [*AWKWARD, *rng.random(300), *rng.random(100) ** 20, *(1 - rng.random(100) ** 20), *rng.normal(size=100)]
     rows = [(float(s), [True, False, None][i % 3], None, None, None) for i, s in enumerate(scores)]
     frame = engine({"y": [y for _, y, *_ in rows], "p": [s for s, *_ in rows]})
     counted = count_cells(frame, Y_P, threshold=0.4, score_bins=score_bins)
     assert counted.score_bins == score_bins
-    assert_same(counted, bucketed_cells(rows, score_bins, 0.4))
+    assert_same(counted, bined_cells(rows, score_bins, 0.4))
 
 
-def test_the_threshold_cuts_buckets_exactly(engine):
-    """Scores a hair's breadth apart on both sides of the threshold are two cells, even in very wide buckets."""
+def test_the_threshold_cuts_bins_exactly(engine):
+    """Scores a hair's breadth apart on both sides of the threshold are two cells, even in very wide bins."""
     cut = 0.3
     scores = [np.nextafter(cut, 0), cut, np.nextafter(cut, 1), 0.29, 0.31]
     counted = count_cells(engine({"y": [1, 0, None, 1, 0], "p": scores}), Y_P, threshold=cut, score_bins=16)
@@ -148,14 +148,14 @@ def test_the_threshold_cuts_buckets_exactly(engine):
     assert counted.high[0] < cut <= counted.low[1]
 
 
-def test_buckets_with_one_score_each_are_exact(engine):
+def test_bins_with_one_score_each_are_exact(engine):
     counted = count_cells(engine({"y": [1, 0, None], "p": [0.1, 0.1, 0.7]}), Y_P, threshold=0.5, score_bins=1000)
     assert counted.score_bins is None
     assert counted.low is None
     assert counted.score.tolist() == [0.1, 0.7]
 
 
-def test_a_number_of_buckets_is_rounded_down_to_a_power_of_two(engine):
+def test_a_number_of_bins_is_rounded_down_to_a_power_of_two(engine):
     frame = engine({"y": [1, 0, None, 1], "p": [0.1, 0.11, 0.7, 0.1000001]})
     assert count_cells(frame, Y_P, threshold=0.5, score_bins=100).score_bins == 64
 
@@ -197,7 +197,7 @@ def test_decisions_weights_and_probabilities_are_counted_alike(engine, parts, sc
     names = ColumnNames("y", "p", **{part: part for part in parts})
     threshold = None if "decision" in parts else 0.5
     counted = count_cells(engine(columns), names, threshold=threshold, score_bins=score_bins)
-    expected = exact_cells(rows) if score_bins == "exact" else bucketed_cells(rows, 32)
+    expected = exact_cells(rows) if score_bins == "exact" else bined_cells(rows, 32)
     assert_same(counted, expected)
 
 
@@ -215,7 +215,7 @@ def test_count_cells_counts_several_scores_together(engine, score_bins):
     places, expected = scores + 0.0, np.empty((3, 300))
     above = scores >= np.array(cuts)[:, None]
     if score_bins == 16:
-        places = np.stack([bucket_index(score, 16) * 2 + side for score, side in zip(scores, above, strict=True)])
+        places = np.stack([bin_index(score, 16) * 2 + side for score, side in zip(scores, above, strict=True)])
     for k in range(3):
         expected[k] = [scores[k][places[k] == place].mean() for place in places[k]]
     rows: Counter[Any] = Counter()
@@ -297,7 +297,7 @@ def test_groups_are_counted_apart(engine):
                 for r, k, o in zip(rows, keys, other, strict=True)
                 if (k, o) == (region, shift)
             ]
-            expected = exact_cells(chosen) if score_bins == "exact" else bucketed_cells(chosen, 32)
+            expected = exact_cells(chosen) if score_bins == "exact" else bined_cells(chosen, 32)
             assert_same(_slice(counted, part), expected)
 
 
@@ -390,7 +390,7 @@ def test_a_period_is_the_last_key(engine):
     assert counted.keys == {"k": ["a", "b"], "t": [dt.date(2024, 5, 1)] * 2}
 
 
-# ---------------------------------------------------------------------------------------------- buckets
+# ---------------------------------------------------------------------------------------------- bins
 
 
 @pytest.mark.parametrize("distinct", [50, 2000])
@@ -406,15 +406,15 @@ def test_auto_is_exact_while_distinct_scores_fit(engine, monkeypatch, distinct):
         assert_same(counted, exact_cells(rows))
     else:
         assert counted.score_bins == 32
-        assert_same(counted, bucketed_cells(rows, 32))
+        assert_same(counted, bined_cells(rows, 32))
 
 
-def test_groups_get_buckets_when_rows_are_many(engine, monkeypatch):
+def test_groups_get_bins_when_rows_are_many(engine, monkeypatch):
     monkeypatch.setattr(counting, "MOST_EXACT", 100)
     rng = np.random.default_rng(0)
     frame = engine({"y": [1, 0] * 150, "p": rng.random(300).tolist(), "k": ["a", "b", "b"] * 100})
     assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).score_bins == 2**16
-    # The more groups, the fewer buckets each, but not below 1,024.
+    # The more groups, the fewer bins each, but not below 1,024.
     monkeypatch.setattr(counting, "_MOST_GROUPED", 2**15)
     assert count_cells(frame, Y_P, threshold=0.5, by=["k"]).score_bins == 2**14
     monkeypatch.setattr(counting, "_MOST_GROUPED", 2**10)
@@ -422,9 +422,9 @@ def test_groups_get_buckets_when_rows_are_many(engine, monkeypatch):
 
 
 def test_columns_may_have_any_name(engine):
-    named = {"score": [1, 0, None], "bucket": [0.1, 0.2, 0.3], "by 0": ["a", "a", "b"], "sum low": [1.0, 2.0, 1.0]}
+    named = {"score": [1, 0, None], "bin": [0.1, 0.2, 0.3], "by 0": ["a", "a", "b"], "sum low": [1.0, 2.0, 1.0]}
     frame = engine(named | {"rows": [0.5] * 3, "decision": [True, False, True], "label": ["x", "y", "z"]})
-    columns = ColumnNames("score", "bucket", decision="decision", weight="sum low", probability="rows")
+    columns = ColumnNames("score", "bin", decision="decision", weight="sum low", probability="rows")
     counted = count_cells(frame, columns, threshold=None, by=["by 0", "label"], score_bins=16)
     assert counted.keys == {"by 0": ["a", "a", "b"], "label": ["x", "y", "z"]}
     assert counted.weight.tolist() == [1.0, 2.0, 1.0]

@@ -67,8 +67,8 @@ def test_metrics_of_every_engine_equal_those_of_arrays(engine, rows, by_arrays, 
         assert math.isclose(found[path], value, rel_tol=1e-9, abs_tol=1e-12), path
 
 
-def test_bucketed_counts_by_decision_are_those_of_the_rows(engine, rows):
-    """Counts on both sides of the threshold are exact in any buckets, and so are worst and best confusion metrics."""
+def test_bined_counts_by_decision_are_those_of_the_rows(engine, rows):
+    """Counts on both sides of the threshold are exact in any bins, and so are worst and best confusion metrics."""
     label, score, _ = rows
     names = ("precision", "recall", "accuracy")
     coarse = evaluate(

@@ -42,7 +42,7 @@ def test_the_count_takes_a_single_shuffle(scored, queries, capsys):
         assert plan.count("Exchange") == 1, plan
 
 
-def test_the_driver_gets_no_more_cells_than_buckets(scored, queries):
+def test_the_driver_gets_no_more_cells_than_bins(scored, queries):
     counted = count_cells(scored, ColumnNames("y", "p"), threshold=0.31, score_bins=1024)
     assert counted.score_bins == 1024
     assert 800 < counted.score.size <= 1025

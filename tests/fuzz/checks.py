@@ -78,10 +78,10 @@ def believed(case: Case, data: dm.EvaluationSet) -> Believed:
     weight = np.ones(own.size) if cells.weight is None else cells.weight[own]
     of_cells = zip(cells.score[own].tolist(), cells.decision[own].astype(int).tolist(), weight.tolist(), strict=True)
     chance = np.array([columns[key] for key in of_cells]).reshape(own.size, case.node_weight.size).T
-    if not case.bucketed or not own.size:
+    if not case.binned or not own.size:
         return Believed(Posterior(case.node_weight, chance))
     _, first, bucket = np.unique(np.vstack([cells.score[own], chance]), axis=1, return_index=True, return_inverse=True)
-    return Believed(Posterior(case.node_weight, chance[:, first], bucket=bucket.ravel()))
+    return Believed(Posterior(case.node_weight, chance[:, first], column=bucket.ravel()))
 
 
 def ask(case: Case, names: list[str], method: Any = "auto", **options: Any) -> dm.Evaluation:

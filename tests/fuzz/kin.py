@@ -315,7 +315,7 @@ def _relation(title: str, case: Case, rng: Any, number: int) -> Iterator[str]:
     else:
         if title in ("merged", "from_frame") and case.node_weight.size > 1:
             # Probabilities are a column there: one node.
-            case = case.changed(node_weight=np.ones(1), chance=case.chance[:1], bucketed=False)
+            case = case.changed(node_weight=np.ones(1), chance=case.chance[:1], binned=False)
         names = [str(name) for name in rng.choice(usable, number, replace=False)]
         one = checks.ask(case, names, rng=0)
         with warnings.catch_warnings():

@@ -191,7 +191,7 @@ _OWN_RATIOS = ("net_gain", "net_share", "lopsided", "odds_of_error", "either_sig
 
 def _registered_confusion() -> list[str]:
     """All metrics of the confusion matrix that there are, of families an example; and one that is easily forgotten."""
-    records = (dm.metrics.registered(name) for name in dm.list_metrics())
+    records = (dm.metrics.registered(name) for name in dm.metrics.registered_names())
     metrics = (record.example if isinstance(record, dm.metrics.Family) else record for record in records)
     return [*(metric.name for metric in metrics if isinstance(metric, dm.metrics.ConfusionMetric)), "fbeta(0)"]
 

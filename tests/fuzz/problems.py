@@ -29,7 +29,7 @@ class Case:
     chance: Any
     zero_division: Any
     # Nodes carry buckets of cells that share a probability, as those of the library's own models do.
-    bucketed: bool = False
+    binned: bool = False
     words: tuple[str, ...] = field(default=())
 
     @property
@@ -90,8 +90,8 @@ def case_of(seed: int, *, largest: int = 600) -> Case:
         f"chances {chances}",
         f"0/0 {fill}",
     )
-    bucketed = bool(posterior > 1 and rng.random() < 0.3)
-    return Case(y, score, decision, threshold, weight, node_weight, chance, fill, bucketed, words)
+    binned = bool(posterior > 1 and rng.random() < 0.3)
+    return Case(y, score, decision, threshold, weight, node_weight, chance, fill, binned, words)
 
 
 def _missing(size: Any, rng: Any) -> Any:

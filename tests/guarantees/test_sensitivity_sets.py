@@ -12,7 +12,7 @@ N_SETS, N_BLOCKS = 500, 20
 BLOCKS = np.array_split(np.arange(N_SETS), N_BLOCKS)
 PARAMETERS = {"fbeta": "fbeta(2)", "precision_at_k": "precision_at_k(4)", "recall_at_k": "recall_at_k(0.3)"}
 PARAMETERS |= {"lift_at_k": "lift_at_k(3)", "expected_cost": "expected_cost(1, 5)"}
-NAMES = [PARAMETERS.get(name, name) for name in dm.list_metrics()]
+NAMES = [PARAMETERS.get(name, name) for name in dm.metrics.registered_names()]
 
 
 def names_of(seed, n_others):

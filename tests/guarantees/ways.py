@@ -33,7 +33,9 @@ def with_model(name, metrics=METRICS):
 @cache
 def with_reference(name):
     """The model on the evaluation set and the reference rows."""
-    return lambda sample: _evaluate(sample, missingness=MECHANISMS[name](reference=sample.reference))
+    return lambda sample: _evaluate(
+        sample, missingness=MECHANISMS[name](reference=dm.missing.Reference(*sample.reference))
+    )
 
 
 def from_reference_alone(sample):

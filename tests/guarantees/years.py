@@ -83,7 +83,7 @@ def _year(group: str, number: int, missingness: str) -> Iterator[Row]:
         )
     found = result.alerts({"recall": TARGET}, false_discovery_rate=RATE)
     alerts = {alert.key for alert in found}
-    for (segment, month), missed_here in found.chance_missed.items():
+    for (segment, month), missed_here in found.probability_missed.items():
         figures = {"p_value": 1.0 - missed_here["recall"], "alert": (segment, month) in alerts}
         yield {"year": number, "segment": segment, "month": month, **figures, "missed": missed[segment, month]}
 

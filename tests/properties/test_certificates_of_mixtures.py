@@ -74,28 +74,28 @@ def wrong_mixture(names, problem, posterior, zero_division=math.nan, levels=LEVE
     return wrong_laws(found, names, problem, zero_division, labelings, levels)
 
 
-def random_nodes(data, k, seed, *, bucketed):
-    """Nodes far apart, some probabilities exactly 0 or 1; `bucketed`: rows of any score may share a probability."""
+def random_nodes(data, k, seed, *, binned):
+    """Nodes far apart, some probabilities exactly 0 or 1; `binned`: rows of any score may share a probability."""
     rng = np.random.default_rng([seed, 1])
     cells = data.missing_cells.size
-    bucket = rng.integers(0, 3, cells) if bucketed else None
+    bucket = rng.integers(0, 3, cells) if binned else None
     p = rng.random((k, cells if bucket is None else 3))
     p[rng.random(p.shape) < 0.15] = 1.0
     p[rng.random(p.shape) < 0.15] = 0.0
-    return Posterior(rng.dirichlet(np.full(k, 0.7)), p, bucket=bucket)
+    return Posterior(rng.dirichlet(np.full(k, 0.7)), p, column=bucket)
 
 
 mixable = recipes.filter(lambda recipe: recipe.weights != "apart" and recipe.missing <= 8)
 
 
-@pytest.mark.parametrize("bucketed", [False, True], ids=["cells", "buckets"])
+@pytest.mark.parametrize("binned", [False, True], ids=["cells", "buckets"])
 @pytest.mark.parametrize("kind", GROUPS)
-def test_certificate_of_a_mixture_is_never_violated(kind, bucketed):
+def test_certificate_of_a_mixture_is_never_violated(kind, binned):
     @given(recipe=mixable, zero_division=fills, k=st.integers(1, 4))
     @settings(max_examples=30)
     def never(recipe, zero_division, k):
         problem = problem_of(recipe)
-        posterior = random_nodes(data_of(problem), k, recipe.seed, bucketed=bucketed)
+        posterior = random_nodes(data_of(problem), k, recipe.seed, binned=binned)
         assert wrong_mixture(in_turn(kind, recipe.seed), problem, posterior, zero_division, level_of(recipe)) == []
 
     never()
@@ -117,7 +117,7 @@ def test_ranks_far_apart_in_one_bucket_are_not_taken_for_their_mean():
     y = (rng.random(40) < 0.5).astype(float)
     y[[0, 1, 2, 3, 4, 35, 36, 37, 38, 39]] = math.nan
     problem = Problem(y, score, (score >= 0.5).astype(int), np.ones(40), None)
-    posterior = Posterior(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), bucket=np.zeros(10, dtype=np.int64))
+    posterior = Posterior(np.array([0.3, 0.7]), np.array([[0.5], [0.4]]), column=np.zeros(10, dtype=np.int64))
     assert wrong_mixture(CERTIFIED, problem, posterior) == []
 
 
@@ -175,7 +175,7 @@ def test_draws_shared_out_over_nodes_are_certified_for_the_mixture():
     for seed in range(40):
         problem = problem_of(Recipe(7, 10, seed=seed))
         data = data_of(problem)
-        posterior = random_nodes(data, 5, seed, bucketed=False)
+        posterior = random_nodes(data, 5, seed, binned=False)
         distributions = believed(names, problem, posterior, method=dm.methods.MonteCarlo(300), rng=seed)
         labelings = mixed_labelings(problem, data, posterior)
         for name in names:

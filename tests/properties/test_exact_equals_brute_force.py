@@ -14,7 +14,7 @@ from darkmetrics.distributions import choice, drawing
 from oracle import Problem
 
 # Read when tests are collected, before any of them can register more.
-REGISTERED = {name: dm.metrics.registered(name) for name in dm.list_metrics()}
+REGISTERED = {name: dm.metrics.registered(name) for name in dm.metrics.registered_names()}
 EXAMPLES = [r.example.name if isinstance(r, dm.metrics.Family) else r.name for r in REGISTERED.values()]
 VARIANTS = [
     "fbeta(0)",

@@ -28,6 +28,7 @@ from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.processes import generators_from, run_each
 from darkmetrics.question import Question
+from darkmetrics.wording import named
 
 # A date counts if at most this share of the labels of either class takes longer than the time since.
 _STILL_TO_COME = 0.05
@@ -85,16 +86,20 @@ def history_from(
     positive, missing = labels
     for name, value in (("scored_at", scored_at), ("labeled_at", labeled_at)):
         if value is None:
-            raise InputError(f"{name}: missing. as_of replays history, which needs scored_at and labeled_at.")
+            raise InputError(
+                name,
+                "missing",
+                f"{named('as_of')} replays history, which needs {named('scored_at')} and {named('labeled_at')}.",
+            )
     scored, came = frames.time_column(scored_at, "scored_at"), frames.time_column(labeled_at, "labeled_at")
     if not score.size:
-        raise InputError("y_true: no rows. A backtest needs some of both classes.")
+        raise InputError("y_true", "no rows", "A backtest needs some of both classes.")
     # One date will do, and a text is one; what can be gone through only once, or has no order, is a list of them too.
     if isinstance(dates, (Iterator, Set)):
         dates = list(dates)
     when = frames.time_column([dates] if isinstance(dates, str) or not hasattr(dates, "__len__") else dates, "as_of")
     if not when.number.size or np.isnan(when.number).any():
-        raise InputError("as_of: expected the dates to replay, in a list, with none of them missing.")
+        raise InputError("as_of", "no dates, or a missing one", "It must be a list of the dates to replay.")
     check_length(scored.number, "scored_at", score.size)
     check_length(came.number, "labeled_at", score.size)
     check_finite(scored.number, "scored_at", "Every row needs the time at which it was scored.")
@@ -131,10 +136,19 @@ def _span(name: str, value: Any, clock: frames.Times) -> float | None:
 def _check_alike(scored: frames.Times, *others: frames.Times) -> None:
     for name, other in zip(("labeled_at", "as_of"), others, strict=True):
         if other.days != scored.days:
-            raise InputError(f"{name}: {_kind(other)}, but scored_at has {_kind(scored)}. Give all in one kind.")
+            raise InputError(
+                name,
+                f"{_kind(other)}, but {named('scored_at')} has {_kind(scored)}",
+                "All times must be of one kind.",
+            )
         if other.zoned != scored.zoned and not (name == "as_of" and other.whole and scored.zoned):
             zone = "has a time zone" if other.zoned else "has no time zone"
-            raise InputError(f"{name}: {zone}, unlike scored_at. Give all of them a zone, or none.")
+            raise InputError(
+                name,
+                f"{zone}, unlike {named('scored_at')}",
+                "All times need a zone, or none.",
+                "Pass all of them with a zone, or none.",
+            )
 
 
 def _kind(times: frames.Times) -> str:
@@ -143,7 +157,7 @@ def _kind(times: frames.Times) -> str:
 
 def _refuse(name: str, bad: BoolArray, rule: str) -> None:
     if bad.any():
-        raise InputError(f"{name}: row {int(np.argmax(bad))} {rule}.")
+        raise InputError(name, f"row {int(np.argmax(bad))} {rule}")
 
 
 class _Date(NamedTuple):
@@ -206,14 +220,17 @@ def replayed(
     """The backtest over dates."""
     if any(isinstance(setup.model, Covariates) for setup in setups.values()):
         raise InputError(
-            "missingness: Covariates belong to all rows, and a date has only some of them. Leave them out with as_of."
+            "missingness",
+            f"Covariates with {named('as_of')}",
+            "Covariates belong to all rows, and a date has only some of them.",
+            "Leave one of the two out.",
         )
     span = _span("window", window, history.clock)
     left_out = {name: _left_out(history, when, span) for name, when in dates.items()}
     notes = [f"{name} is left out: {why}" for name, why in left_out.items() if why]
     kept = sorted((when, name) for name, when in dates.items() if not left_out[name])
     if not kept:
-        raise InputError(f"as_of: no date can be compared with what is known now. {' '.join(notes)}")
+        raise InputError("as_of", "no date that can be compared with the labels known now", " ".join(notes))
     questions = {
         name: replace(asked, model=setup.model, method=setup.method, believes=False) for name, setup in setups.items()
     }

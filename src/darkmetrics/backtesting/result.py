@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from darkmetrics import frames
 from darkmetrics.backtesting.scores import Scores
@@ -57,7 +57,7 @@ class Backtest(Result):
     [0.061, 0.068]
     """
 
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     scores: Mapping[str, Mapping[str, Scores]]
     mechanism: str
@@ -74,11 +74,14 @@ class Backtest(Result):
         if not isinstance(key, tuple):
             if len(self.scores) != 1:
                 raise UnknownNameError(
-                    f"key: {key!r}, with {len(self.scores)} setups. Write result[setup, metric]; {self._choices()}."
+                    "key",
+                    f"{key!r}, with {len(self.scores)} setups",
+                    "",
+                    f"Write result[setup, metric]: {self._choices()}.",
                 )
             key = (next(iter(self.scores)), key)
         if len(key) != 2:
-            raise UnknownNameError(f"key: {key!r}. Write result[setup, metric]; {self._choices()}.")
+            raise UnknownNameError("key", repr(key), "", f"Write result[setup, metric]: {self._choices()}.")
         setup, metric = key
         if setup not in self.scores:
             raise unknown_name("setup", "setup", str(setup), self.scores)

@@ -28,6 +28,7 @@ from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.processes import generators_from, jobs_from, run_each
 from darkmetrics.question import Question
+from darkmetrics.wording import named, setting
 
 # Fraction of labels that are hidden if no mask is passed.
 _FRACTION = 0.3
@@ -145,7 +146,12 @@ def backtest(
     timed = {"scored_at": scored_at, "labeled_at": labeled_at, "maturity": maturity, "window": window}
     if as_of is not None:
         if mask is not None:
-            raise InputError("mask: as_of replays how labels came, and hides none. Give one of them.")
+            raise InputError(
+                "mask",
+                f"passed with {named('as_of')}",
+                f"{named('as_of')} replays how labels arrived, and hides none.",
+                "Pass one of the two.",
+            )
         del timed["window"]
         history, known, dates = history_from(given.labels, given.score, **timed, dates=as_of)
         _check_both(history.y)
@@ -156,7 +162,8 @@ def backtest(
         return replayed(asked, history, dates, ground, setups, **how)
     for name, value in timed.items():
         if value is not None:
-            raise InputError(f"{name}: it says when labels came, and is used with as_of= alone.")
+            rule = f"It belongs to backtests with {setting('as_of')}."
+            raise InputError(name, f"passed without {named('as_of')}", rule, "Pass both, or neither.")
     hidden_by = mask_from(_FRACTION if mask is None else mask)
     y, score, names = given.labeled()
     complete = EvaluationSet(y.astype(np.float64), score, threshold=threshold)
@@ -190,7 +197,7 @@ class _Given:
         names = frames.row_names(y_true=y_true, y_score=y_score)
         positive, missing, _ = read_labels(labels, missing, pos_label, missing_label, "y_true")
         # Rows without a label take no part, but count where a bad one is named by its place.
-        check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite; drop or fill those rows.")
+        check_finite(np.where(missing, 0.0, score), "y_score", "Scores must be finite.", "Drop or impute those rows.")
         return cls((positive, missing), score, names)
 
     def names_at(self, rows: BoolArray) -> frames.RowNames | None:
@@ -208,8 +215,9 @@ def _check_both(y: BoolArray) -> None:
     """There are labels of both classes."""
     if not 0 < int(y.sum()) < y.size:
         raise InputError(
-            f"y_true: {int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labeled. A backtest hides "
-            "known labels, and needs some of both."
+            "y_true",
+            f"{int(y.sum()):,} positives and {int((~y).sum()):,} negatives are labeled",
+            "A backtest hides known labels, and needs some of both.",
         )
 
 
@@ -234,8 +242,9 @@ def _checked(masked: Any, task: _Task) -> Masked:
     """What a mechanism returned, which may be the user's own."""
     name = type(task.mask).__name__
     if not isinstance(masked, Masked):
-        raise InputError(f"mask: {name}.mask returned {type(masked).__name__}. It must return Masked(missing).")
+        raise InputError("mask", f"{name}.mask returned {type(masked).__name__}", "It must return Masked(missing).")
     missing: Any = masked.missing
     if not isinstance(missing, np.ndarray) or missing.dtype != np.bool_ or missing.shape != task.y.shape:
-        raise InputError(f"mask: {name}.mask must return an array with True or False for each row.")
+        finding = f"{name}.mask returned something else than one truth value per row"
+        raise InputError("mask", finding, "It must return an array with True or False for each row.")
     return masked

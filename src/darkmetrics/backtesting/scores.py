@@ -204,7 +204,9 @@ def notes_of(found: Sequence[Found], setups: Iterable[str], repeat: str = "repea
 def check_any(scores: Mapping[str, Mapping[str, Scores]], notes: Iterable[str], where: str) -> None:
     """Some setup has a law of some metric in some repeat."""
     if not any(of_metric.n for of_setup in scores.values() for of_metric in of_setup.values()):
-        raise InputError(f"missingness: no law of any metric in {where}. {' '.join(notes) or 'All are undefined.'}")
+        raise InputError(
+            "missingness", f"no distribution of any metric in {where}", " ".join(notes) or "All are undefined."
+        )
 
 
 def _pit(distribution: MetricDistribution, truth: float, within: float) -> float:

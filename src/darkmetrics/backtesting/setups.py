@@ -15,8 +15,9 @@ from darkmetrics.masks import Mask
 from darkmetrics.methods import Method, method_from
 from darkmetrics.missing import Covariates, Delayed, ExponentialTilt, Fixed, Mechanism, mechanism_from
 from darkmetrics.missingness.fixed import has_probabilities
-from darkmetrics.missingness.score_table import reference_set, reference_table
+from darkmetrics.missingness.score_table import reference_table
 from darkmetrics.posterior import Posterior
+from darkmetrics.wording import code, named
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class Setup:
         if not isinstance(self.mechanism, Dropping):
             return data
         if not data.n_labeled:
-            raise InputError("missingness: 'dropping' leaves no rows: none has a label.")
+            raise InputError("missingness", "'dropping' leaves no rows", "At least one row needs a label.")
         return data.labeled()
 
 
@@ -90,8 +91,10 @@ class Ground:
             word = getattr(self.mask, "missingness", None)
             if word is None:
                 raise InputError(
-                    f"missingness: 'stated' needs to know what {type(self.mask).__name__} is called in evaluate. "
-                    "Set its `missingness`, for example to 'by_score'."
+                    "missingness",
+                    f"'stated' with {type(self.mask).__name__}, which has no `missingness`",
+                    "'stated' states the mechanism by which labels are hidden.",
+                    "Set its `missingness`, for example to 'by_score'.",
                 )
             return mechanism_from(word)
         return self._own(mechanism_from(given))
@@ -105,11 +108,10 @@ class Ground:
         if isinstance(model, Covariates):
             X: Any = model.X
             self._check_rows(X, int(X.shape[0]) if hasattr(X, "shape") else len(X), "rows of features")
-        own: Any = model
-        given = getattr(own, "reference", None)
-        if given is None or isinstance(given, EvaluationSet) or not hasattr(own, "__dataclass_fields__"):
-            return model
-        read: Mechanism = replace(own, reference=self._reference(given))
+        read = model.with_reference_set(self.pos_label, self.missing_label)
+        reference = getattr(read, "reference", None)
+        if isinstance(reference, EvaluationSet):
+            reference_table(reference, self.complete)  # refuses rows that cannot be a reference
         return read
 
     def _with_probabilities(self, fixed: Fixed) -> Fixed:
@@ -127,18 +129,16 @@ class Ground:
             return
         if labeled < self.n_given:
             raise InputError(
-                f"missingness: {rows:,} {what}, but only {labeled:,} of {self.n_given:,} rows have a label, and a "
-                "backtest leaves out the others. Give those of the labeled rows."
+                "missingness",
+                f"{rows:,} {what}, but only {labeled:,} of {self.n_given:,} rows have a label",
+                "A backtest leaves out rows without a label.",
+                f"Pass {what} of the labeled rows.",
             )
-        raise InputError(f"missingness: {rows:,} {what}, but y_true has {labeled:,} rows. Give one per row.")
-
-    def _reference(self, rows: Any) -> EvaluationSet | None:
-        """Reference rows, read once with the labels as the user named them: repeats know only 0 and 1."""
-        if rows is not None and not isinstance(rows, EvaluationSet):
-            rows = reference_set(rows, self.pos_label, self.missing_label)
-        reference_table(rows, self.complete)  # has a message for rows that cannot be a reference
-        reference: EvaluationSet | None = rows
-        return reference
+        raise InputError(
+            "missingness",
+            f"{rows:,} {what}, but {named('y_true')} has {labeled:,} rows",
+            "Both need one per row.",
+        )
 
 
 def _named(given: Any, argument: str) -> dict[str, Any]:
@@ -149,16 +149,23 @@ def _named(given: Any, argument: str) -> dict[str, Any]:
         choices = list(given) if isinstance(given, (list, tuple)) else [given]
         if len(choices) > 1 and all(map(is_number, choices)):
             raise InputError(
-                f"{argument}: a list of {len(choices):,} numbers; each item of a list is one choice. Pass "
-                "probabilities per row as dm.missing.Fixed(...)."
+                argument,
+                f"a list of {len(choices):,} numbers",
+                "Each item of a list is one choice.",
+                f"Pass probabilities per row as {code('dm.missing.Fixed(...)')}.",
             )
         names = [_name_of(choice) for choice in choices]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise InputError(f"{argument}: {names.count(twice)} choices are called {twice!r}. Give a dictionary.")
+            raise InputError(
+                argument,
+                f"{names.count(twice)} choices are called {twice!r}",
+                "Choices need different names.",
+                "Pass a dictionary.",
+            )
         named = dict(zip(names, choices, strict=True))
     if not named:
-        raise InputError(f"{argument}: none given. Name at least one, or leave it out.")
+        raise InputError(argument, "none given", "", "Name at least one, or leave it out.")
     return named
 
 
@@ -174,4 +181,4 @@ def _speaking_of(argument: str, *own: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise error.renamed(dict.fromkeys(own, argument)) from None
+        raise error.worded_for(dict.fromkeys(own, argument)) from None

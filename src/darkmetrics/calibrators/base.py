@@ -11,8 +11,10 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics._text import counted
 from darkmetrics.argument_types import ArrayLike, Classifier
+from darkmetrics.constraints import check_value
 from darkmetrics.data import rules
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.wording import named
 
 _SEED = 20190923  # any fixed one: draws are part of the answer, so they are the same in every run
 
@@ -44,8 +46,9 @@ class Calibrator(ABC):
 
     def fit_counts(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> Self:
         """Learn from a table of how many positives and negatives each score has, which is taken as it is."""
-        seen = positives + negatives > 0.0
-        self._fit(scores[seen], positives[seen], negatives[seen])
+        self._check_settings()
+        has_labels = positives + negatives > 0.0
+        self._fit(scores[has_labels], positives[has_labels], negatives[has_labels])
         return self
 
     @abstractmethod
@@ -79,12 +82,18 @@ class Calibrator(ABC):
         return self
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({shown})"
+        settings = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({settings})"
+
+    def _check_settings(self) -> None:
+        """Refuse settings that break a constraint; a calibrator of a user has names of its own."""
+        if type(self).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            for name, value in self.get_params().items():
+                check_value(name, value, type(self).__name__)
 
     def _check_fitted(self, attribute: str, call: str = "fit(scores, labels)") -> None:
         if not hasattr(self, attribute):
-            raise InputError(f"{type(self).__name__}: not fitted yet. Call {call} first.")
+            raise InputError(type(self).__name__, "not fitted yet", "", f"Call {call} first.")
 
 
 def _setting_names(kind: type[Calibrator]) -> list[str]:
@@ -100,16 +109,16 @@ CalibratorLike: TypeAlias = str | Calibrator | Classifier
 def checked_scores(scores: Any) -> FloatArray:
     """The scores as finite numbers."""
     score = frames.number_column(scores, "scores")
-    rules.check_finite(score, "scores", "Scores must be finite; drop or fill those rows.")
+    rules.check_finite(score, "scores", "Scores must be finite.", "Drop or impute those rows.")
     return score
 
 
-def check_in_unit_interval(scores: FloatArray, advice: str) -> None:
-    """Every score is a probability."""
+def check_in_unit_interval(scores: FloatArray, fix: str) -> None:
+    """Refuse scores that are not probabilities."""
     outside = (scores < 0.0) | (scores > 1.0)
     if outside.any():
         first = int(np.argmax(outside))
-        raise InputError(f"scores: {scores[first]:g} at row {first} is outside [0, 1]. {advice}")
+        raise InputError("scores", f"{scores[first]:g} at row {first} is outside [0, 1]", "", fix)
 
 
 def _checked_labels(labels: Any, rows: int) -> FloatArray:
@@ -118,8 +127,8 @@ def _checked_labels(labels: Any, rows: int) -> FloatArray:
     bad = ~((label == 0.0) | (label == 1.0))  # NaN is bad too
     if bad.any():
         first = int(np.argmax(bad))
-        found = "no label" if np.isnan(label[first]) else f"{label[first]:g}"
-        raise InputError(f"labels: {found} at row {first}. A calibrator learns from labels that are 0 or 1.")
+        value = "no label" if np.isnan(label[first]) else f"{label[first]:g}"
+        raise InputError("labels", f"{value} at row {first}", "A calibrator learns from labels that are 0 or 1.")
     return label
 
 
@@ -134,19 +143,19 @@ def checked_counts(sample_weight: Any, rows: int) -> FloatArray:
 
 def _check_length(values: FloatArray, name: str, rows: int) -> None:
     if values.size != rows:
-        raise InputError(f"{name}: {counted(values.size, 'value')}, but scores has {rows:,}. Both need one per row.")
+        finding = f"{counted(values.size, 'value')}, but {named('scores')} has {rows:,}"
+        raise InputError(name, finding, "Both need one per row.")
 
 
-def checked_number(value: Any, name: str, low: int, high: int) -> int:
-    """A whole number within bounds."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
-        raise InputError(f"{name}: {value!r}. It must be a whole number from {low:,} to {high:,}.")
-    return int(value)
+def checked_draws(n_draws: Any) -> int:
+    """Return a number of curves, checked."""
+    check_value("n_draws", n_draws, "draws")
+    return int(n_draws)
 
 
 def uniform_points(n_draws: Any, dimensions: int) -> FloatArray:
     """`n_draws` points in the open unit cube, spread evenly: a scrambled Sobol sequence with a fixed seed."""
-    n = checked_number(n_draws, "n_draws", 1, 1 << 20)
+    n = checked_draws(n_draws)
     points = sobol_points(n, dimensions, seed=_SEED)
     return np.asarray(np.clip(points, 1e-12, 1.0 - 1e-12), dtype=np.float64)  # 0 has no quantile
 

@@ -10,7 +10,6 @@ from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calibrators.base import (
     Calibrator,
     check_in_unit_interval,
-    checked_number,
     checked_scores,
     uniform_points,
 )
@@ -19,7 +18,6 @@ from darkmetrics.posterior.logistic import find_logistic_mode
 
 # Both as in the authors' package: `LogisticRegression(C=1e10)` on log odds clipped here.
 _CLIP, _SLOPE_PRECISION = 1e-12, 1e-10
-_MOST_BINS = 10_000
 
 
 class ScalingBinning(Calibrator):
@@ -63,11 +61,14 @@ class ScalingBinning(Calibrator):
         self.n_bins = n_bins
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
-        n_bins = checked_number(self.n_bins, "n_bins", 1, _MOST_BINS)
+        n_bins = int(self.n_bins)
         check_in_unit_interval(scores, _ADVICE)
         if not (positives.any() and negatives.any()):
-            found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
-            raise InputError(f"labels: {found}. Scaling-binning needs both classes; Beta() and Platt() do not.")
+            raise InputError(
+                "labels",
+                "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows",
+                "Scaling-binning needs both classes; Beta() and Platt() do not.",
+            )
         precision = np.array([0.0, _SLOPE_PRECISION])
         self.coef_ = find_logistic_mode(_design(scores), positives, negatives, np.zeros(2), precision).theta
         scaled, counts = self._scaled(scores), positives + negatives

@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike, Classifier
-from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores
+from darkmetrics.calibrators.base import Calibrator, checked_draws, checked_scores
 from darkmetrics.calibrators.binning import ScalingBinning
 from darkmetrics.calibrators.isotonic import Isotonic
 from darkmetrics.calibrators.logistic import Beta, Flexible, Platt
@@ -51,26 +51,29 @@ class Fitted(Calibrator):
             answer = np.asarray(self.estimator.predict_proba(score[:, None]), dtype=np.float64)
         except (AttributeError, TypeError, ValueError) as error:  # what scikit-learn raises when it is not fitted
             raise InputError(
-                f"calibrator: {name}.predict_proba cannot take a column of scores: {error} "
-                "It must be fitted, on the score as its only feature."
+                "calibrator",
+                f"{name}.predict_proba does not accept a column of scores: {str(error).rstrip('.')}",
+                "It must be fitted, on the score as its only feature.",
             ) from error
         if answer.shape != (score.size, 2):
             raise InputError(
-                f"calibrator: {name}.predict_proba gave an array of shape {answer.shape} for {score.size:,} scores. "
-                f"It must be {(score.size, 2)}: the chances of the negative and of the positive class."
+                "calibrator",
+                f"{name}.predict_proba returned an array of shape {answer.shape} for {score.size:,} scores",
+                f"It must be {(score.size, 2)}: the probabilities of the negative and of the positive class.",
             )
         chance: FloatArray = answer[:, 1]
         bad = ~((chance >= 0.0) & (chance <= 1.0))  # NaN is bad too
         if bad.any():
             first = int(np.argmax(bad))
             raise InputError(
-                f"calibrator: {name}.predict_proba gave {chance[first]:g} at row {first}. "
-                "Probabilities must lie in [0, 1]."
+                "calibrator",
+                f"{name}.predict_proba returned {chance[first]:g} at row {first}",
+                "Probabilities must lie in [0, 1].",
             )
         return chance
 
     def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
-        return np.tile(self.predict(scores), (checked_number(n_draws, "n_draws", 1, 1 << 20), 1))
+        return np.tile(self.predict(scores), (checked_draws(n_draws), 1))
 
 
 WORDS: dict[str, type[Calibrator]] = {
@@ -94,14 +97,17 @@ def calibrator_from(calibrator: Any) -> Calibrator:
     if isinstance(calibrator, Calibrator):
         return calibrator
     if isinstance(calibrator, str):
-        if calibrator not in WORDS:
+        name = calibrator.lower().replace("-", "_")  # "scaling-binning" is how papers write it
+        if name not in WORDS:
             raise unknown_name("calibrator", "calibrator", calibrator, WORDS)
-        return WORDS[calibrator]()
+        return WORDS[name]()
     if isinstance(calibrator, type):
-        raise InputError(f"calibrator: {calibrator.__name__} is a class. Pass an object: {calibrator.__name__}().")
+        name = calibrator.__name__
+        raise InputError("calibrator", f"{name} is a class", "", f"Pass an object: {name}().")
     if callable(getattr(calibrator, "predict_proba", None)):
         return Fitted(calibrator)
     raise InputError(
-        f"calibrator: expected {', '.join(map(repr, WORDS))}, a calibrator or a fitted object with predict_proba, "
-        f"got {calibrator!r}."
+        "calibrator",
+        f"{calibrator!r}",
+        f"It must be {', '.join(map(repr, WORDS))}, a calibrator or a fitted object with predict_proba.",
     )

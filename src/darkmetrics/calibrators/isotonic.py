@@ -4,7 +4,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike
-from darkmetrics.calibrators.base import Calibrator, checked_number, checked_scores, random_generator
+from darkmetrics.calibrators.base import Calibrator, checked_draws, checked_scores, random_generator
 from darkmetrics.exceptions import InputError
 
 
@@ -35,7 +35,7 @@ class Isotonic(Calibrator):
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
         if scores.size == 0:
-            raise InputError("scores: no rows. Isotonic needs at least one; Beta() and Platt() do not.")
+            raise InputError("scores", "no rows", "Isotonic needs at least one; Beta() and Platt() do not.")
         self.scores_, of_cell = np.unique(scores, return_inverse=True)
         self.positives_ = np.asarray(np.bincount(of_cell, positives), dtype=np.float64)
         self.negatives_ = np.asarray(np.bincount(of_cell, negatives), dtype=np.float64)
@@ -48,7 +48,7 @@ class Isotonic(Calibrator):
     def draws(self, scores: ArrayLike, n_draws: int) -> FloatArray:
         self._check_fitted("values_")
         score, rng = checked_scores(scores), random_generator()
-        curves = np.empty((checked_number(n_draws, "n_draws", 1, 1 << 20), score.size))
+        curves = np.empty((checked_draws(n_draws), score.size))
         for curve in curves:
             # The exponential weights of equal rows add up to a gamma variable, so a cell of any count costs one.
             positives, negatives = rng.standard_gamma(self.positives_), rng.standard_gamma(self.negatives_)

@@ -1,7 +1,7 @@
 """Platt, Beta and Flexible: logistic regressions on the score, with a weak prior that the scores are right."""
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import expit, logit, ndtri
@@ -15,7 +15,6 @@ from darkmetrics.calibrators.base import (
     checked_scores,
     uniform_points,
 )
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.posterior.logistic import find_logistic_mode
 
@@ -41,6 +40,7 @@ class LogisticCalibrator(Calibrator):
 
     def prepare(self, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn what needs no labels: where to clip, how to standardise, and the prior (see `design`)."""
+        self._check_settings()
         score = checked_scores(scores)
         count = checked_counts(sample_weight, score.size)
         self._prepare(score[count > 0.0], count[count > 0.0])
@@ -65,15 +65,7 @@ class LogisticCalibrator(Calibrator):
         return line
 
     def _set_prior(self, mean: list[float], scale: list[float]) -> None:
-        given: Any = self.prior_sd
-        if given is None:
-            factor = np.inf
-        elif is_number(given) and 1e-6 <= given <= 1e6:
-            factor = float(given)
-        else:
-            raise InputError(
-                f"prior_sd: {given!r}. It must be a positive number from 1e-6 to 1e6, or None for no prior."
-            )
+        factor = np.inf if self.prior_sd is None else float(self.prior_sd)
         self.prior_mean_, self.prior_scale_ = np.array(mean), factor * np.array(scale)
 
     def _fit(self, scores: FloatArray, positives: FloatArray, negatives: FloatArray) -> None:
@@ -108,8 +100,8 @@ def _inverse(hessian: FloatArray, precision: FloatArray) -> FloatArray:
     """The covariance; what rounding hides of the Hessian is at least what the prior put there."""
     scale = np.sqrt(np.diag(hessian))
     values, vectors = np.linalg.eigh(hessian / np.outer(scale, scale))
-    least = max(float(np.min(precision / scale**2)), np.finfo(np.float64).tiny)
-    half = vectors / np.sqrt(np.maximum(values, least)) / scale[:, None]
+    min_value = max(float(np.min(precision / scale**2)), np.finfo(np.float64).tiny)
+    half = vectors / np.sqrt(np.maximum(values, min_value)) / scale[:, None]
     covariance: FloatArray = half @ half.T
     return covariance
 
@@ -130,16 +122,18 @@ def _learned_clip(scores: FloatArray) -> tuple[float, float]:
 def _check_determined(
     X: FloatArray, scores: FloatArray, positives: FloatArray, negatives: FloatArray, name: str
 ) -> None:
-    advice = "Keep the prior (prior_sd=1.0) or fit on more rows."
+    fix = "Keep the prior (prior_sd=1.0) or fit on more rows."
     if not (positives.any() and negatives.any()):
-        found = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
-        raise InputError(f"labels: {found}. {name} without a prior needs both classes. {advice}")
+        labels = "only positives" if positives.any() else "only negatives" if negatives.any() else "no rows"
+        raise InputError("labels", labels, f"{name} without a prior needs both classes.", fix)
     # log s and -log(1 - s) with the constant vanish together at two scores at most, so this counts the rank of X.
     distinct = np.unique(X[:, 1]).size
     if distinct < X.shape[1]:
         raise InputError(
-            f"scores: {distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g}). {name} without a "
-            f"prior needs {X.shape[1]}, one per coefficient. {advice}"
+            "scores",
+            f"{distinct} distinct value{'s' if distinct > 1 else ''} (first {scores[0]:g})",
+            f"{name} without a prior needs {X.shape[1]}, one per coefficient.",
+            fix,
         )
 
 
@@ -149,11 +143,13 @@ def _check_overlap(X: FloatArray, positives: FloatArray, negatives: FloatArray, 
 
     sided = np.vstack([X[positives > 0.0], -X[negatives > 0.0]]) / np.abs(X).max(axis=0)
     # A direction in which no row is worse off and some row better; the solver keeps that to 1e-7.
-    found = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
-    if (sided @ found.x).max() > 1e-6:
+    solution = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1.0, 1.0))
+    if (sided @ solution.x).max() > 1e-6:
         raise InputError(
-            f"labels: a cut of the scores separates the classes, so {name} without a prior would answer 0 and 1 only. "
-            "Keep the prior: prior_sd=1.0."
+            "labels",
+            f"a cut of the scores separates the classes, so {name} without a prior would return 0 and 1 only",
+            "",
+            "Keep the prior: prior_sd=1.0.",
         )
 
 
@@ -313,11 +309,6 @@ class Flexible(LogisticCalibrator):
         self.step_sd = step_sd
 
     def _prepare(self, scores: FloatArray, counts: FloatArray) -> None:
-        if self.prior_sd is None:
-            raise InputError("prior_sd: None. Flexible needs a prior to keep its curve from following single labels.")
-        given: Any = self.threshold
-        if given is not None and not (is_number(given) and given == given):
-            raise InputError(f"threshold: {given!r}. It must be a number, or None for a curve without a jump.")
         inside = bool(np.all((scores >= 0.0) & (scores <= 1.0)))
         self.base_ = (Beta if inside else Platt)().prepare(scores, counts)
         self.knots_, self.steps_ = np.zeros(0), False

@@ -1,11 +1,10 @@
-"""compare_evaluations(): changes of metrics between two sets of rows, slopes over many, disparities between groups.
+"""Metrics of different rows compared: changes between two sets, slopes over periods, disparities between groups.
 
-Import rule: it knows evaluations and what they are made of. Groups (`monitoring`) ask it, not the other way round.
+Import rule: it may import evaluations and their parts, but no groups (`monitoring`).
 """
 
-from darkmetrics.changes.gap import Disparity
-from darkmetrics.changes.result import EvaluationChange
-from darkmetrics.changes.run import compare_evaluations
+from darkmetrics.changes.change import EvaluationChange, compare_evaluations
+from darkmetrics.changes.disparity import Disparity
 from darkmetrics.changes.trend import Trend
 
 __all__ = ["Disparity", "EvaluationChange", "Trend", "compare_evaluations"]

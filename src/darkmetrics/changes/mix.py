@@ -1,4 +1,4 @@
-"""How much of a change is the mix of rows: more or fewer rows at each score, each as likely positive as before."""
+"""The effect of the mix of rows on a change: more or fewer rows at each score, each as likely positive as before."""
 
 from typing import NamedTuple
 
@@ -10,82 +10,84 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.confusion import ConfusionMetric
 
-# Rows of either class that a curve has to be learned from, and the share of later rows that may lie beyond its scores.
-_FEWEST, _BEYOND = 5.0, 0.05
-# Cells that the curve is learned from; of more, neighbours are taken together.
-_MOST = 1 << 12
+# Minimum number of rows of either class for a curve, and maximum fraction of later rows outside its scores.
+_MIN_ROWS, _MAX_OUTSIDE = 5.0, 0.05
+# Cells that the curve is fitted to; more cells are merged with their neighbors.
+_MAX_CELLS = 1 << 12
 
 
 class Split(NamedTuple):
-    """A change in two parts that add up to it: what other rows at the same chances make, and the rest."""
+    """Effect of the mix of rows on a change, and the remainder; they add up to the change."""
 
     mix: float
-    rest: float
+    remainder: float
 
 
-def mix_of_rows(after: Evaluation, before: Evaluation) -> dict[str, float]:
-    """For each metric of both, how far it moves where later rows are as likely positive as earlier ones of their score.
+def effects_of_mix(after: Evaluation, before: Evaluation) -> dict[str, float]:
+    """Return the change of each metric if later rows are as likely positive as earlier rows of the same score.
 
-    The curve from score to chance is learned from the earlier rows, missing labels at their chances; the metric is that
-    of later rows under this curve less that of earlier rows under it. Empty where the earlier rows do not say. Metrics
-    of decisions are left out unless both are decided at one threshold: other decisions are no other rows.
+    The curve from score to probability is fitted to the earlier rows, with missing labels at their probabilities. The
+    effect is the metric of later rows under this curve minus that of earlier rows. Empty if the earlier rows do not
+    determine the curve. Metrics of predictions are left out unless both sets have the same threshold.
     """
-    cuts = after.data.threshold, before.data.threshold
-    decided_alike = cuts[0] is not None and cuts[0] == cuts[1]
+    thresholds = after.data.threshold, before.data.threshold
+    has_one_threshold = thresholds[0] is not None and thresholds[0] == thresholds[1]
     curve = _Curve.of(before)
-    if curve is None or not curve.reaches(after):
+    if curve is None or not curve.covers(after):
         return {}
-    found = {}
+    effects = {}
     for name in (name for name in after.distributions if name in before.distributions):
         metric = after.metrics[name]
-        if isinstance(metric, ConfusionMetric) and not decided_alike:
+        if isinstance(metric, ConfusionMetric) and not has_one_threshold:
             continue
-        moved = [float(metric.of_counts(one.data.cells, curve.expected(one))[0]) for one in (after, before)]
-        if np.isfinite(moved).all():
-            found[name] = moved[0] - moved[1]
-    return found
+        values = [float(metric.of_counts(x.data.cells, curve.expected(x))[0]) for x in (after, before)]
+        if np.isfinite(values).all():
+            effects[name] = values[0] - values[1]
+    return effects
 
 
 class _Curve(NamedTuple):
-    """The chance of a positive at each score, and the scores that it was learned from."""
+    """The probability of a positive at each score, and the range of scores that it was fitted to."""
 
     fitted: Flexible
     low: float
     high: float
 
     @classmethod
-    def of(cls, one: Evaluation) -> "_Curve | None":
-        """Learned from the rows of an evaluation; None where one class hardly occurs among them."""
-        cells, places = one.data.cells, one.data.missing_cells
-        chance = one.posterior.weight @ one.posterior.on_all_cells.probability
+    def of(cls, evaluation: Evaluation) -> "_Curve | None":
+        """Fit the curve to the rows of an evaluation; None if one class has too few of them."""
+        data, posterior = evaluation.data, evaluation.posterior
+        cells, index = data.cells, data.missing_cells
+        probability = posterior.weight @ posterior.on_all_cells.probability
         positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
-        positives[places] += one.data.missing_counts * chance
-        negatives[places] += one.data.missing_counts * (1.0 - chance)
-        if min(float(positives.sum()), float(negatives.sum())) < _FEWEST:
+        positives[index] += data.missing_counts * probability
+        negatives[index] += data.missing_counts * (1.0 - probability)
+        if min(float(positives.sum()), float(negatives.sum())) < _MIN_ROWS:
             return None
         score = cells.score
         low, high = float(score[0]), float(score[-1])
-        if score.size > _MOST:
+        if score.size > _MAX_CELLS:
             rows = positives + negatives
-            block = np.minimum((np.cumsum(rows) - 0.5 * rows) / rows.sum() * _MOST, _MOST - 1).astype(np.int64)
+            middle = (np.cumsum(rows) - 0.5 * rows) / rows.sum()
+            block = np.minimum(middle * _MAX_CELLS, _MAX_CELLS - 1).astype(np.int64)
             block = np.cumsum(np.diff(block, prepend=block[:1]) > 0)
             score = np.bincount(block, score * rows) / np.bincount(block, rows)
             positives, negatives = (np.bincount(block, c).astype(np.float64) for c in (positives, negatives))
         try:
-            fitted = Flexible(threshold=one.data.threshold).fit_counts(score, positives, negatives)
-        except InputError:  # scores that no curve goes through
+            fitted = Flexible(threshold=data.threshold).fit_counts(score, positives, negatives)
+        except InputError:  # no curve fits these scores
             return None
         return cls(fitted, low, high)
 
-    def reaches(self, one: Evaluation) -> bool:
-        """Whether nearly all rows have scores among those that the curve was learned from."""
-        cells = one.data.cells
-        beyond = (cells.score < self.low) | (cells.score > self.high)
-        return bool(cells.total[beyond].sum() <= _BEYOND * one.data.n_rows)
+    def covers(self, evaluation: Evaluation) -> bool:
+        """Return whether nearly all scores of an evaluation are in the range of the curve."""
+        cells = evaluation.data.cells
+        outside = (cells.score < self.low) | (cells.score > self.high)
+        return bool(cells.total[outside].sum() <= _MAX_OUTSIDE * evaluation.data.n_rows)
 
-    def expected(self, one: Evaluation) -> FloatArray:
-        """The weight of negatives and positives that the curve expects in each cell."""
-        cells = one.data.cells
+    def expected(self, evaluation: Evaluation) -> FloatArray:
+        """Return the weight of negatives and positives that the curve expects in each cell."""
+        cells = evaluation.data.cells
         rows = cells.mass(cells.total)
-        chance = self.fitted.predict(np.clip(cells.score, self.low, self.high))
-        return np.stack([rows * (1.0 - chance), rows * chance])[:, None, :]
+        probability = self.fitted.predict(np.clip(cells.score, self.low, self.high))
+        return np.stack([rows * (1.0 - probability), rows * probability])[:, None, :]

@@ -69,8 +69,8 @@ class LearnedSet:
     @property
     def mechanism(self) -> IntArray:
         """Mechanism of each draw; 0 everywhere if only one was considered."""
-        reason = self.posterior.reason
-        return np.zeros(len(self.posterior), dtype=np.int64) if reason is None else reason
+        mechanism = self.posterior.mechanism
+        return np.zeros(len(self.posterior), dtype=np.int64) if mechanism is None else mechanism
 
     @property
     def reference(self) -> Any:
@@ -83,8 +83,7 @@ class LearnedSet:
     @property
     def shared_error(self) -> float:
         """Correlation of the error of the curve with the error of a curve learned from the reference rows only."""
-        reference = self.reference
-        shared = reference.n_labeled if isinstance(reference, EvaluationSet) else len(reference[1])
+        shared = self.reference.n_labeled
         unshared = 0 if getattr(self.model, "data", "") == "reference" else self.n_labeled
         return float(np.sqrt(shared / max(1, shared + unshared)))
 
@@ -131,7 +130,7 @@ class Pairing:
                 "When labels come was learned from all of them at once, and what is open about it is the same in each."
             )
         texts = []
-        if sum(bool(posterior.reasons) for posterior in self.posteriors) > 1:
+        if sum(bool(posterior.mechanisms) for posterior in self.posteriors) > 1:
             texts.append("Why labels are missing is open; whatever the reason, it is taken to be the same in each.")
         if self.reference:
             texts.append(
@@ -167,7 +166,7 @@ class Pairing:
 
     def _follows_reference(self, number: int, mechanism: int) -> bool:
         """Return whether the draws of a set under a mechanism were learned from the reference rows."""
-        return mechanism == BY_REFERENCE or not self.sets[number].posterior.reasons
+        return mechanism == BY_REFERENCE or not self.sets[number].posterior.mechanisms
 
     def select_cases(self, n: int) -> tuple[FloatArray, list[IntArray]]:
         """Return cases as the probability of each and the draw of each set in each: all of them, or at least n.
@@ -263,7 +262,7 @@ def _find_shared_delays(sets: Sequence[LearnedSet]) -> list[int]:
 
 def _find_shared_effects(sets: Sequence[LearnedSet]) -> list[int]:
     """Return the sets with effects of the label under "both": the same effects in the same order."""
-    sizes = [int(np.sum(learned.mechanism == BOTH)) if learned.posterior.reasons else 0 for learned in sets]
+    sizes = [int(np.sum(learned.mechanism == BOTH)) if learned.posterior.mechanisms else 0 for learned in sets]
     largest = max(sizes, default=0)
     return [i for i, size in enumerate(sizes) if size == largest > 0]
 
@@ -286,16 +285,11 @@ def _find_shared_reference(sets: Sequence[LearnedSet]) -> list[int]:
     return largest if len(largest) > 1 else []
 
 
-def _are_same_rows(first: Any, second: Any) -> bool:
+def _are_same_rows(first: EvaluationSet, second: EvaluationSet) -> bool:
     if first is second:
         return True
-    columns = [
-        (cells.score, cells.positives, cells.negatives) if (cells := getattr(rows, "cells", None)) is not None else rows
-        for rows in (first, second)
-    ]
-    return len(columns[0]) == len(columns[1]) and all(
-        np.array_equal(np.asarray(a), np.asarray(b)) for a, b in zip(*columns, strict=True)
-    )
+    columns = [(rows.cells.score, rows.cells.positives, rows.cells.negatives) for rows in (first, second)]
+    return all(np.array_equal(a, b) for a, b in zip(*columns, strict=True))
 
 
 def _split_by_mechanism(sets: Sequence[LearnedSet]) -> list[tuple[float, list[int]]]:

@@ -10,10 +10,11 @@ import darkmetrics as dm
 from darkmetrics._text import number_from
 from darkmetrics.cli.inputs import Rows, load, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import EstimateOptions, MethodOptions
 from darkmetrics.cli.output import in_words
 from darkmetrics.cli.rendering import Check, Result, Table
+from darkmetrics.exceptions import InputError
 
 
 def targets_from(passed: Sequence[str] | None, option: str = "--target", only: str = "") -> dict[str, float]:
@@ -25,20 +26,28 @@ def targets_from(passed: Sequence[str] | None, option: str = "--target", only: s
         name, sign, value = _parts(text)
         target = number_from(value)
         if not sign or not name or target is None or not math.isfinite(target):
-            raise WordedError(f"{option}: cannot read {text!r}. Write it like recall=0.8.")
+            raise InputError(option, f"cannot read {text!r}", "", "Write it like recall=0.8.")
         with in_words({}, metrics=option):
             metric = dm.metrics.metrics_from(name)[0]
-            check_target(metric, target, f"{option}: {value} for {name!r}")
+            check_target(metric, target, option, f"{value} for {name!r}")
         if only not in ("", metric.better):
             other = "--fail-over" if only == "higher" else "--fail-under"
-            raise WordedError(
-                f"{option}: {text!r}, but {metric.better} is better. Write {other} {metric.name}={target:g}."
+            raise InputError(
+                option,
+                f"{text!r}, but {metric.better} is better",
+                "",
+                f"Write {other} {metric.name}={target:g}.",
             )
         better, wanted = ("lower", "<=") if metric.better == "lower" else ("higher", ">=")
         if sign not in ("=", wanted):
-            raise WordedError(f"{option}: {text!r}, but {better} is better. Write {metric.name}{wanted}{target:g}.")
+            raise InputError(
+                option,
+                f"{text!r}, but {better} is better",
+                "",
+                f"Write {metric.name}{wanted}{target:g}.",
+            )
         if metric.name in targets:
-            raise WordedError(f"{option}: {metric.name!r} has two targets. Pass one.")
+            raise InputError(option, f"{metric.name!r} has two targets", "", "Pass one.")
         targets[metric.name] = target
     return targets
 
@@ -116,7 +125,7 @@ def verdicts_of(result: dm.Evaluation, targets: Mapping[str, float], confidence:
                 "confidence": confidence,
                 "met": met,
                 "verdict": "PASS" if met else "FAIL",
-                "by_reason": plain_numbers(result.target_by_reason(name, target)),
+                "by_mechanism": plain_numbers(result.target_by_mechanism(name, target)),
             }
         )
     return verdicts
@@ -129,7 +138,7 @@ def _check_of(verdict: Mapping[str, Any]) -> Check:
     finding = "is never defined" if probability is None else f"has probability {probability:.4g}"
     compared = "enough" if verdict["met"] else f"less than the {required:g} asked for"
     name = f"{verdict['metric']} {verdict['side']} {verdict['target']:g}"
-    by_mechanism = {reason: value for reason, value in verdict["by_reason"].items() if value is not None}
+    by_mechanism = {mechanism: value for mechanism, value in verdict["by_mechanism"].items() if value is not None}
     why = "" if verdict["met"] else met_in_words(by_mechanism, required)
     return Check(name, verdict["met"], f"{name} {finding}, {compared}{': ' * bool(why)}{why}.")
 
@@ -137,26 +146,20 @@ def _check_of(verdict: Mapping[str, Any]) -> Check:
 def words_above(result: dm.Evaluation, names: Mapping[str, str] | None = None) -> list[str]:
     """Return the lines above the table."""
     first, *lines = result._words()
-    return [first, *(for_the_command_line(line, names) for line in lines)]
+    return [first, *(worded(line, names) for line in lines)]
 
 
 def as_result(
     result: dm.Evaluation, names: Mapping[str, str] | None = None, verdicts: Sequence[Mapping[str, Any]] = ()
 ) -> Result:
-    """Return an evaluation as a result; targets have columns of their own."""
+    """Return an evaluation as a result; each target is a check."""
     document = result.to_dict()
-    warned = [one._replace(message=for_the_command_line(one.message, names)) for one in result.warnings]
+    warned = [one._replace(message=worded(one.message, names)) for one in result.warnings]
     document["warnings"] = [one._asdict() for one in warned]
-    header, rows = result._table()
-    if all(row[-1] == "0" for row in rows):  # no metric is ever 0/0
-        header, rows = header[:-1], [row[:-1] for row in rows]
     records = result.to_records()
     if verdicts:
         document["targets"] = list(verdicts)
         by_metric = {verdict["metric"]: verdict for verdict in verdicts}
-        # Next to the interval, so that both are seen together also where a table is folded.
-        header = [*header[:3], "target", "probability", *header[3:]]
-        rows = [[*row[:3], *_target_cells(by_metric.get(row[0])), *row[3:]] for row in rows]
         for record in records:
             verdict = by_metric.get(record["metric"], {})
             record |= {"target": verdict.get("target")}
@@ -166,20 +169,10 @@ def as_result(
     return Result(
         document,
         records,
-        [Table(header, rows)],
+        [Table(*result._table())],
         above=words_above(result, names),
         below=result._notes(),
         warnings=[f"Warning: {one.message}" for one in warned],
         checks=[_check_of(verdict) for verdict in verdicts],
         about=("metric", "scope"),
     )
-
-
-def _target_cells(verdict: Mapping[str, Any] | None) -> list[str]:
-    if verdict is None:
-        return ["", ""]
-    probability = verdict["probability"]
-    return [
-        f"{verdict['side']} {verdict['target']:g}",
-        "undefined" if probability is None else f"{probability:.4g}",
-    ]

@@ -11,11 +11,12 @@ from typing import Any
 
 import darkmetrics as dm
 from darkmetrics._text import number_from
-from darkmetrics.cli.messages import COLUMNS, ROWS, WordedError, worded
+from darkmetrics.cli.messages import COLUMNS, ROWS
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import in_words, say
 from darkmetrics.cli.settings import command_line
 from darkmetrics.cli.streams import standard_input
+from darkmetrics.exceptions import InputError
 from darkmetrics.files import (
     MISSING_WORDS,
     PARQUET,
@@ -74,7 +75,7 @@ class Rows:
             if engine not in _READERS and type(error).__name__ != "PanicException":
                 raise
             reason = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-            raise WordedError(f"{self.source}: cannot be read; damaged or incomplete? ({reason})") from error
+            raise InputError(self.source, f"cannot be read; damaged or incomplete? ({reason})") from error
 
 
 def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = None, others: Sequence[str] = ()) -> Rows:
@@ -82,36 +83,34 @@ def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = Non
 
     `by` and `time` are further columns, for groups: the rows are then a table. So are `others`, to be read only.
     """
-    with worded():
-        files = files_of(options)
-        scores = class_columns(files[0], options)
-        if scores is not None:
-            names = names_of(files[0], replace(options, score=None), guess=("label",))
-            is_scanned = (len(files) > 1 or _is_large(files[0])) and _can_be_scanned(files)
-            rows = (_scanned if is_scanned else read_rows)(files, names, options, [*scores.values(), *others])
-            return replace(rows, scores=scores)
-        given: Any = options.score
-        if isinstance(given, list):
-            options = replace(options, score=given[0] if given else None)
-        names = names_of(files[0], options)
-        groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
-        is_large = len(files) > 1 or _is_large(files[0])
-        if (groups or is_large) and _can_be_scanned(files):
-            return _scanned(files, names, options, [*groups, *others])
-        rows = read_rows(files, names, options, [*groups, *others])
-        if not groups and not any(option in names for option in _TIMES):
-            return rows
+    files = files_of(options)
+    scores = class_columns(files[0], options)
+    if scores is not None:
+        names = names_of(files[0], replace(options, score=None), guess=("label",))
+        is_scanned = (len(files) > 1 or _is_large(files[0])) and _can_be_scanned(files)
+        rows = (_scanned if is_scanned else read_rows)(files, names, options, [*scores.values(), *others])
+        return replace(rows, scores=scores)
+    given: Any = options.score
+    if isinstance(given, list):
+        options = replace(options, score=given[0] if given else None)
+    names = names_of(files[0], options)
+    groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
+    is_large = len(files) > 1 or _is_large(files[0])
+    if (groups or is_large) and _can_be_scanned(files):
+        return _scanned(files, names, options, [*groups, *others])
+    rows = read_rows(files, names, options, [*groups, *others])
+    if not groups and not any(option in names for option in _TIMES):
+        return rows
     with in_words(names):
         return _as_table(rows, by, time)
 
 
 def paths_of(given: str | Sequence[str]) -> list[str]:
     """Return the files that FILE stands for; - is standard input."""
-    with worded():
-        given = [given] if isinstance(given, str) else given
-        if "-" in given and len(given) > 1:
-            raise WordedError("FILE: standard input (-) cannot be combined with files.")
-        return list(given) if list(given) == ["-"] else files_named(given, "FILE")
+    given = [given] if isinstance(given, str) else given
+    if "-" in given and len(given) > 1:
+        raise InputError("FILE", "standard input (-) with files", "", "Pass standard input alone, or files.")
+    return list(given) if list(given) == ["-"] else files_named(given, "FILE")
 
 
 def files_of(options: DataOptions) -> list[DataFile]:
@@ -120,9 +119,10 @@ def files_of(options: DataOptions) -> list[DataFile]:
     if len(files) > 1 and not _can_be_scanned(files):
         check_one_format({file.format_name: file.name for file in files})
         if files[0].format not in TEXT_FORMATS:
-            raise WordedError(
-                f"{_source(options)}: {len(files):,} files. Several must be text, or Parquet for Polars or DuckDB to "
-                "count."
+            raise InputError(
+                _source(options),
+                f"{len(files):,} files",
+                "Several files must be text, or Parquet that Polars or DuckDB counts.",
             )
     return files
 
@@ -161,23 +161,22 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
 
 def read_reference(
     path: str | None, names: Mapping[str, str], pos_label: Any, scores: Mapping[str, str] | None = None
-) -> tuple[Any, Any] | None:
-    """Return labels and scores of reference rows, with the same columns; `scores` has those of several classes."""
+) -> dm.missing.Reference | None:
+    """Return the reference rows of a file, which have the same columns; `scores` has those of several classes."""
     if path is None:
         return None
     if scores is not None:
         columns = read_reference_columns(path, names["label"], list(scores.values()), pos_label)
-        return columns[names["label"]], {name: columns[column] for name, column in scores.items()}
+        return dm.missing.Reference(columns[names["label"]], {name: columns[column] for name, column in scores.items()})
     columns = read_reference_columns(path, names["label"], [names["score"]], pos_label)
-    return columns[names["label"]], columns[names["score"]]
+    return dm.missing.Reference(columns[names["label"]], columns[names["score"]])
 
 
 def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_label: Any) -> dict[str, Any]:
     """Return the columns of reference rows by name."""
     if path == "-":
-        raise WordedError("--reference: standard input cannot be the reference rows. Pass a file.")
-    with worded():
-        return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
+        raise InputError("--reference", "standard input cannot be the reference rows", "", "Pass a file.")
+    return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
 
 
 def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None:
@@ -186,10 +185,10 @@ def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None
     passed: Any = options.score
     if prefix is not None:
         if passed:
-            raise WordedError("--scores-prefix: cannot be combined with --score. Leave one of the two out.")
+            raise InputError("--scores-prefix: cannot be combined with --score. Leave one of the two out.")
         columns = {name.removeprefix(prefix): name for name in file.column_names if name.startswith(prefix)}
         if len(columns) < 2:
-            raise WordedError(
+            raise InputError(
                 f"--scores-prefix: {len(columns)} columns begin with {prefix!r}; the columns are "
                 f"{file.columns_in_words()}."
             )
@@ -198,7 +197,7 @@ def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None
         return None
     pairs = [text.partition("=")[::2] if _is_pair(file, text) else (text, text) for text in passed]
     if len({name for name, _ in pairs}) < len(pairs) or len(pairs) < 2:
-        raise WordedError("--score: pass each class once, such as --score cat=p_cat --score dog=p_dog.")
+        raise InputError("--score: pass each class once, such as --score cat=p_cat --score dog=p_dog.")
     return dict(pairs)
 
 
@@ -232,10 +231,12 @@ def _guess(file: DataFile, option: str, taken: Mapping[str, str]) -> str:
     if len(set(likely)) == 1:
         raise file.repeated_column(likely[0])
     if likely:
-        raise WordedError(f"{file.name}: --{option} could be {' or '.join(map(repr, likely))}. Pass --{option}.")
-    raise WordedError(
-        f"{file.name}: cannot tell which column is the {option}. Pass --{option}; the columns are "
-        f"{file.columns_in_words()}."
+        raise InputError(file.name, f"--{option} could be {' or '.join(map(repr, likely))}", "", f"Pass --{option}.")
+    raise InputError(
+        file.name,
+        f"cannot tell which column is the {option}",
+        "",
+        f"Pass --{option}. The columns are {file.columns_in_words()}.",
     )
 
 

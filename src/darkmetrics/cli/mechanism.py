@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from darkmetrics._text import number_from
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import DelayOptions, MechanismOptions, MissingnessOptions
+from darkmetrics.exceptions import InputError
 
 if TYPE_CHECKING:
     from darkmetrics.missing import Mechanism
@@ -36,7 +36,8 @@ def mechanism_from(options: MechanismOptions | DelayOptions, reference: Any = No
     kind = _kind(word, passed)
     timed = next((name for name in ("labeled_at", "as_of", "maturity") if name in passed), None)
     if timed is not None and "scored_at" not in passed:
-        raise WordedError(f"{_option(timed)}: needs --scored-at, the column of times at which rows were scored.")
+        fix = "Pass --scored-at, the column with the time when each row was scored."
+        raise InputError(_option(timed), "no times of scoring", "", fix)
     if kind is missing.Delayed and "propensity" in passed:
         passed["reviewed"] = missing.Propensity(passed.pop("propensity"))
     if "prob" in passed:
@@ -46,7 +47,7 @@ def mechanism_from(options: MechanismOptions | DelayOptions, reference: Any = No
     odd = next((name for name in passed if _FIELDS.get(name, name) not in known), None)
     if odd is not None:
         stated = f"--missingness {word}" if word else f"{_option(next(name for name in passed if name != odd))}"
-        raise WordedError(f"{_option(odd)}: cannot be combined with {stated}. Leave one of the two out.")
+        raise InputError(_option(odd), f"cannot be combined with {stated}", "", "Leave one of the two out.")
     settings = {_FIELDS.get(name, name): value for name, value in passed.items()}
     mechanism: Mechanism = kind(**settings)
     return mechanism
@@ -70,5 +71,5 @@ def _option(name: str) -> str:
 
 def _probability(number: float) -> float:
     if not 0.0 <= number <= 1.0:
-        raise WordedError(f"--prob: {number:g}. A probability must lie in [0, 1].")
+        raise InputError("--prob", f"{number:g}", "A probability must lie in [0, 1].")
     return number

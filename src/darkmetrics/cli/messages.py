@@ -1,13 +1,9 @@
 """Messages of the library with options for arguments and columns."""
 
-import ast
-import re
-import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from darkmetrics._text import printable
-from darkmetrics.exceptions import QUOTED, InputError
+from darkmetrics.wording import Message
 
 # Arguments that name columns of rows, and fields of mechanisms that do, with their options.
 ROWS = {"y_true": "label", "y_score": "score", "y_pred": "pred", "sample_weight": "weight", "clusters": "clusters"}
@@ -24,90 +20,46 @@ _OPTIONS |= {argument: f"--{option.replace('_', '-')}" for argument, option in C
 # Arguments with options of another name.
 _OPTIONS |= {"after": "FILE", "before": "BEFORE", "false_discovery_rate": "--fdr", "metric": "--best"}
 _OPTIONS |= {"age": "--scored-at", "n_jobs": "--jobs", "rng": "--seed", "scores": "--score", "targets": "--target"}
-# Code that no single option replaces.
-PHRASES = {
-    "Pass dm.missing.Delayed(age=...) to evaluate or when building the EvaluationSet, or Delayed(scored_at=..., "
-    "as_of=...) for a table.": "Pass --scored-at and --as-of.",
-    "; if it is the same, and not that of probabilities, say so: "
-    "missing.ByScoreAndLabel((labels, scores), calibrator='platt')": "",
-    "; or state the share of positives, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)": "",
-    ", or pass an object of dm.missing": "",
-    "metrics.expected_cost(1, 10)": "'expected_cost(1, 10)'",
-    "Give what .alerts() returned, its to_dict(), or a file with that as JSON": "Give what --format json wrote",
-    "no result of .alerts()": "no result of this command",
-    "missingness=dm.missing.Reference(labels, scores)": "--reference with a file",
-    "pass dm.missing.Reference, Delayed or Propensity": "pass --reference, --scored-at or --propensity",
-    "; see .grouped.": "; --format csv has them.",
-    "list_metrics() shows": "`darkmetrics metrics` shows",
-    "See .diagnosis.": "`darkmetrics diagnose` says more.",
-    "The notes of each group (groups[key].notes) and of the result say more": "--format json has the notes",
-    ": groups[key].notes.": "; --format json has the notes.",
+# Python code, by its text or key (`wording.code`), in the words of the command line.
+CODE = {
+    "missing.Reference": "--reference FILE",
+    "missing.Propensity": "--propensity",
+    "missing.Delayed": "--scored-at and --as-of",
+    "missing.Fixed": "--prob",
+    "dm.missing.Fixed(y_score)": "--prob with the score column",
+    "dm.missing.Fixed(0.5)": "--prob 0.5",
+    "an object of dm.missing": "",
+    "mechanisms": "--reference, --scored-at or --propensity",
+    "metrics.expected_cost": "'expected_cost(1, 10)'",
+    "list_metrics": "`darkmetrics metrics`",
+    "diagnosis": "Run darkmetrics diagnose for details.",
+    "input format": ", or pass --input-format",
+    "one class": "a column of 0 and 1",
+    "alerts": "what --format json wrote",
+    "result of alerts": "no result of this command",
+    "grouped": "; --format csv has them.",
+    "group notes": "; --format json has the notes.",
+    "notes of groups": "--format json has the notes.",
 }
-# Quotes come first, so that nothing inside them is replaced. Then a setting as code, `name='value'` or two values with
-# "or" between them; last a name that has an underscore, which no plain word has.
-_NAMES = "|".join(_OPTIONS)
-_PYTHON = re.compile(
-    rf"{QUOTED}|(?P<phrase>{'|'.join(map(re.escape, PHRASES))})"
-    rf"|\b(?P<name>{_NAMES})=(?P<value>\[(?:{QUOTED}|[-\w., ])+\]|{QUOTED}(?: or (?:(?P=name)=)?'\w+')?|-?\w[\w.]*)?"
-    rf"|(?:dm\.)?missing\.Fixed\((?P<fixed>[^()]*)\)"
-    rf"|(?<![-\w])(?P<word>{'|'.join(name for name in _OPTIONS if '_' in name)})\b"
-)
 
 
-class WordedError(InputError):
-    """An error that is already in the words of the command line."""
+def option_words(names: Mapping[str, str] | None = None, metrics: str = "--metric") -> dict[str, str]:
+    """Return the words of the command line for arguments, settings and code.
 
-
-@contextmanager
-def worded() -> Iterator[None]:
-    """Leave errors about files and columns as they are: they have the user's own words."""
-    try:
-        yield
-    except WordedError:
-        raise
-    except InputError as error:
-        raise WordedError(str(error)) from error
-
-
-def for_the_command_line(
-    message: InputError | str, names: Mapping[str, str] | None = None, metrics: str = "--metric"
-) -> str:
-    """Return a message with options for arguments and, where `names` has them (by option), columns.
-
-    `metrics` is the option that the metrics came from. Text in quotes stays as it is.
+    `names` has the columns by option, `metrics` is the option that the metrics came from.
     """
-    names = names or {}
-    error = message if isinstance(message, InputError) else InputError(message)
+    options = _OPTIONS | {"metrics": metrics}
     columns = {
         argument: f"column {names[option]!r} (--{option.replace('_', '-')})"
         for argument, option in COLUMNS.items()
-        if option in names
+        if names is not None and option in names
     }
-    options = _OPTIONS | {argument: column for argument, column in columns.items() if argument in ROWS}
+    return options | CODE | {f"{argument}=": option for argument, option in options.items()} | columns
 
-    def as_option(match: re.Match[str]) -> str:
-        if match["phrase"] is not None:
-            return PHRASES[match["phrase"]]
-        if match["fixed"] is not None:
-            return f"--prob {'with the score column' if match['fixed'] == 'y_score' else match['fixed']}"
-        if match["word"] is not None:
-            return options[match["word"]]
-        if match["name"] is None:
-            return match[0]
-        option, value = _OPTIONS[match["name"]], match["value"] or ""
-        if value.startswith("["):  # the option is repeated
-            items = [item[0] for item in re.finditer(rf"{QUOTED}|[-\w.]+", value)]
-            texts = [str(ast.literal_eval(item)) if item[0] in "'\"" else item for item in items]
-            return " ".join(f"{option} {shlex.quote(text)}" for text in texts)
-        values = value.replace(f"{match['name']}=", "").split(" or ")
-        return " ".join(filter(None, [option, " or ".join(text.strip("'\"") for text in values)]))
 
-    argument, is_column, name = error.argument.partition(" column ")
-    if is_column and argument in _OPTIONS:
-        head = f"column {name} ({_OPTIONS[argument]})"
-    else:
-        head = (options | columns | {"metrics": metrics}).get(error.argument, error.argument)
-    return head + _PYTHON.sub(as_option, error.args[0][len(error.argument) :])
+def worded(text: str, names: Mapping[str, str] | None = None) -> str:
+    """Return a text of the library in the words of the command line."""
+    return text.worded_for(option_words(names)) if isinstance(text, Message) else text
 
 
 def one_line(text: str) -> str:

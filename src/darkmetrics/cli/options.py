@@ -11,7 +11,7 @@ import typer
 
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics._vocabulary import CALIBRATORS, MECHANISMS, METHODS, SCOPES
-from darkmetrics.cli.messages import WordedError
+from darkmetrics.exceptions import InputError
 from darkmetrics.files import FORMATS
 
 _FORMATS = ("table", "json", "csv", "markdown")
@@ -44,7 +44,7 @@ def complete(*choices: str) -> Callable[[str], list[str]]:
 def _metric_names(incomplete: str) -> list[str]:
     import darkmetrics as dm
 
-    return complete(*dm.list_metrics())(incomplete)
+    return complete(*dm.metrics.registered_names())(incomplete)
 
 
 def option(
@@ -287,9 +287,10 @@ class CommonOptions:
         meant = _FORMAT_OF_SUFFIX.get(suffix, "table")
         if suffix in _OTHER_FILES or meant not in list(self.formats):
             page = " For a page there is the report command." if suffix in (".htm", ".html") else ""
-            raise WordedError(
-                f"--output: {self.output} ends in {suffix}, which is not written here. Formats are "
-                f"{', '.join(self.formats)}: end it in that of one, or pass --format.{page}"
+            raise InputError(
+                "--output",
+                f"{self.output} ends in {suffix}, which is not written here",
+                f"Formats are {', '.join(self.formats)}: end it in that of one, or pass --format.{page}",
             )
         return meant
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from darkmetrics._text import printable
-from darkmetrics.cli.messages import WordedError, for_the_command_line, one_line
+from darkmetrics.cli.messages import one_line, option_words, worded
 from darkmetrics.cli.rendering import FOR_PEOPLE, WIDTH, Result, rendered, terminal_width
 from darkmetrics.cli.streams import no_standard_output, to_standard_error
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import write_whole
+from darkmetrics.wording import Message
 
-_PAGES = (".html", ".htm")
+_SUFFIXES = (".html", ".md", ".json", ".pdf")
 DONE, TARGET_MISSED, BAD_INPUT, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
 
 
@@ -51,20 +52,20 @@ def check_writable(output: str | None, *inputs: str | None, option: str = "--out
     if output is None:
         return
     if not output:
-        raise WordedError(f"{option}: is empty. Name a file.")
+        raise InputError(option, "is empty", "", "Pass a file.")
     try:
         path = Path(output)
         if path.is_dir():
-            raise WordedError(f"{option}: {output} is a directory. Name a file.")
+            raise InputError(option, f"{output} is a directory", "", "Pass a file.")
         folder = (path.resolve() if path.is_symlink() else path).parent
         if not path.exists() and not folder.is_dir():
-            raise WordedError(f"{option}: there is no directory {folder}.")
+            raise InputError(option, f"there is no directory {folder}")
         # A file is replaced by a new one beside it; a pipe or device is not.
         needed = ([path] if path.exists() else []) + ([folder] if path.is_file() or not path.exists() else [])
         if not all(os.access(place, os.W_OK) for place in needed):
-            raise WordedError(f"{option}: {output} cannot be written: no permission.")
+            raise InputError(option, f"{output} cannot be written: no permission")
         if path.is_file() and any(_is_read(path.stat(), given) for given in inputs if given is not None):
-            raise WordedError(f"{option}: {output} is also read, and would be overwritten. Name another file.")
+            raise InputError(option, f"{output} is also read, and would be overwritten", "", "Pass another file.")
     except OSError as error:
         raise _cannot_write(output, error, option) from error
 
@@ -87,14 +88,19 @@ def write_output(output: str, content: str | bytes, option: str = "--output") ->
         raise _cannot_write(output, error, option) from error
 
 
-def _cannot_write(output: str, error: OSError, option: str) -> WordedError:
-    return WordedError(f"{option}: {output} cannot be written: {error.strerror or error}.")
+def _cannot_write(output: str, error: OSError, option: str) -> InputError:
+    return InputError(option, f"{output} cannot be written: {error.strerror or error}")
 
 
 def check_format(format_: str, checks: object, option: str) -> None:
     """Refuse, before the work, a file of test cases without any."""
     if format_ == "junit" and not checks:
-        raise WordedError(f"--format: junit has a test case for each check, and there is none. Pass {option}.")
+        raise InputError(
+            "--format",
+            "junit without checks",
+            "A junit file has a test case for each check.",
+            f"Pass {option}.",
+        )
 
 
 def say(text: str) -> None:
@@ -149,12 +155,16 @@ def in_words(names: Mapping[str, str], metrics: str = "--metric", *, quiet: bool
         warnings.simplefilter("always", UserWarning)
         try:
             yield
-        except WordedError:
-            raise
         except InputError as error:
-            raise WordedError(for_the_command_line(error, names, metrics)) from error
-    for text in dict.fromkeys(str(warning.message) for warning in caught) if not quiet else ():
-        say(f"Warning: {for_the_command_line(text, names, metrics)}")
+            raise error.worded_for(option_words(names, metrics)) from error
+    for text in dict.fromkeys(_text_of(warning.message) for warning in caught) if not quiet else ():
+        say(f"Warning: {worded(text, names)}")
+
+
+def _text_of(warning: Warning | str) -> str:
+    """Return the text of a warning, with its references if it has any."""
+    text = warning.args[0] if isinstance(warning, Warning) and warning.args else warning
+    return text if isinstance(text, Message) else str(warning)
 
 
 @contextlib.contextmanager
@@ -186,7 +196,7 @@ def guarded(work: Callable[[], int | None], *, debug: bool) -> int:
         if debug:
             to_standard_error(traceback.format_exc().rstrip())
         if isinstance(error, InputError):
-            return fail(str(error) if isinstance(error, WordedError) else for_the_command_line(error), BAD_INPUT)
+            return fail(str(error.worded_for(option_words())), BAD_INPUT)
         said = f"{type(error).__name__}: {error}".rstrip(": ")
         return fail(f"an error in darkmetrics itself ({said}); --debug shows where", OWN_ERROR)
 
@@ -198,11 +208,9 @@ def check_report(report: str | None, others: list[str | None], inputs: list[str 
     if report is None:
         return
     check_writable(report, *inputs, option="--report")
-    if Path(report).suffix.lower() not in _PAGES:
-        from darkmetrics.report.render import no_such_suffix
-
-        raise WordedError(f"--report: {report} {no_such_suffix(Path(report).suffix.lower(), _PAGES)}.")
+    if Path(report).suffix.lower() not in _SUFFIXES:
+        raise InputError("--report", f"{report} must end in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}")
     if any(other is not None and Path(report).resolve() == Path(other).resolve() for other in others):
-        raise WordedError(f"--report: {report} is another output as well. Name another file.")
+        raise InputError("--report", f"{report} is another output as well", "", "Pass another file.")
     if find_spec("jinja2") is None:
-        raise WordedError("--report: needs jinja2; pip install 'darkmetrics[report]'.")
+        raise InputError("--report", "jinja2 is not installed", "", "pip install 'darkmetrics[report]'.")

@@ -127,8 +127,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 def _text(result: Result, width: int) -> list[list[str]]:
     blocks = [wrapped([*result.above, *result.warnings], width)]
     for table in map(_printable, result.tables):
-        first, *others = _folded(table, width)
-        blocks += [[*wrapped([table.title] if table.title else [], width), *first], *others]
+        blocks += [[*wrapped([table.title] if table.title else [], width), *_folded(table, width)]]
     return [*blocks, wrapped([*result.below, *result.verdicts], width)]
 
 
@@ -151,32 +150,14 @@ def _in_markdown(line: str) -> str:
     return re.sub(r"^(PASS|FAIL|SKIP|Warning):", r"**\1:**", markdown_text(line, _MOST_CHARACTERS))
 
 
-def _folded(table: Table, width: int) -> list[list[str]]:
+def _folded(table: Table, width: int) -> list[str]:
     """Return the table as lines; columns beyond the width follow below, after the columns of words again."""
     from darkmetrics.tables import text_table
 
-    cells = [list(table.header), *map(list, table.rows)]
-    if not any(line[-1] for line in cells) and len(table.header) > 1:  # a column of marks without a mark
-        cells = [line[:-1] for line in cells]
-        table = replace(table, header=cells[0], rows=cells[1:])
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    widths = [max(map(len, column)) for column in zip(table.header, *table.rows, strict=True)]
     if table.words == len(widths) and sum(widths) + len(_GAP) * (len(widths) - 1) > width:
-        return [_text_in_last_column(table, widths, width)]
-    keys = max(table.words, 1)
-    parts: list[list[int]] = [[]]
-    for column in range(keys, len(widths)):
-        if parts[-1] and _total(widths, [*range(keys), *parts[-1], column]) > width:
-            parts.append([])
-        parts[-1].append(column)
-    shown = [[*range(keys), *part] for part in parts]
-    return [
-        text_table([table.header[i] for i in part], [[row[i] for i in part] for row in table.rows], table.words)
-        for part in shown
-    ]
-
-
-def _total(widths: Sequence[int], columns: Sequence[int]) -> int:
-    return sum(widths[i] for i in columns) + len(_GAP) * (len(columns) - 1)
+        return _text_in_last_column(table, widths, width)
+    return text_table(table.header, table.rows, table.words, width)
 
 
 def _text_in_last_column(table: Table, widths: Sequence[int], width: int) -> list[str]:

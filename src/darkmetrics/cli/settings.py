@@ -9,9 +9,8 @@ from typing import Any
 
 import typer
 
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.output import say
-from darkmetrics.exceptions import unknown_name
+from darkmetrics.exceptions import InputError, unknown_name
 
 NAME = "darkmetrics.toml"
 # The context of the command that runs.
@@ -34,16 +33,16 @@ def read_settings(given: str | None, commands: Mapping[str, Any]) -> dict[str, d
     }
     for name in tables:
         if name not in options:
-            raise WordedError(_unknown(path, "command", name, options))
+            raise unknown_name(str(path), "command", name, options)
     for name in shared:
         if not any(name in known for known in options.values()):
-            raise WordedError(_unknown(path, "option", name, {one for known in options.values() for one in known}))
+            raise unknown_name(str(path), "option", name, {one for known in options.values() for one in known})
     found: dict[str, dict[str, Any]] = {}
     for command, known in options.items():
         own = {_option(name): value for name, value in tables.get(command, {}).items()}
         for name in own:
             if name not in known:
-                raise WordedError(_unknown(path, f"option of {command}", name, known))
+                raise unknown_name(str(path), f"option of {command}", name, known)
         settings = {name: value for name, value in shared.items() if name in known} | own
         found[command] = {name: _value(path, known[name], value) for name, value in settings.items()}
     return found
@@ -91,9 +90,9 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise WordedError(f"{path}: is no TOML: {error}.") from None
+        raise InputError(str(path), f"is no TOML: {error}") from None
     except OSError as error:
-        raise WordedError(f"{path}: cannot be read: {error.strerror or error}.") from None
+        raise InputError(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
 def _option(key: str) -> str:
@@ -101,21 +100,17 @@ def _option(key: str) -> str:
     return key.replace("-", "_")
 
 
-def _unknown(path: Path, kind: str, name: str, known: Any) -> str:
-    return str(unknown_name(str(path), kind, name, known))
-
-
 def _value(path: Path, parameter: Any, value: Any) -> Any:
     """Return a value as it would be typed; that of a repeatable option is a list."""
     name = parameter.name
     if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
         rule = "is true or false" if getattr(parameter, "is_flag", False) else "is not true or false"
-        raise WordedError(f"{path}: {name} = {str(value).lower()}. It {rule}.")
+        raise InputError(str(path), f"{name} = {str(value).lower()}", f"It {rule}.")
     if isinstance(value, bool):
         return value
     several = getattr(parameter, "multiple", False) or getattr(parameter, "nargs", 1) == -1
     if isinstance(value, list) and not several:
-        raise WordedError(f"{path}: {name} = {value}. It has one value.")
+        raise InputError(str(path), f"{name} = {value}", "It takes one value.")
     if several:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     return str(value)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from darkmetrics._text import printable
-from darkmetrics.cli.messages import WordedError
+from darkmetrics.exceptions import InputError
 
 
 class _Patient:
@@ -61,17 +61,17 @@ def patient_output() -> Iterator[None]:
 def standard_input() -> bytes:
     """Return all of standard input."""
     if sys.stdin is None:
-        raise WordedError("standard input: is closed. Pass a file, or send something through a pipe.")
+        raise InputError("standard input", "is closed", "", "Pass a file, or pipe rows into the command.")
     try:
         return sys.stdin.buffer.read()
     except OSError as error:
-        raise WordedError(f"standard input: cannot be read: {error.strerror or error}.") from error
+        raise InputError("standard input", f"cannot be read: {error.strerror or error}") from error
 
 
-def no_standard_output(error: OSError) -> WordedError:
+def no_standard_output(error: OSError) -> InputError:
     """Return the error for a full disk and the like; nothing more is written to standard output."""
     _give_up(sys.__stdout__)
-    return WordedError(f"standard output: cannot be written: {error.strerror or error}.")
+    return InputError("standard output", f"cannot be written: {error.strerror or error}")
 
 
 def to_standard_error(text: str) -> None:

@@ -1,6 +1,6 @@
 """What is believed about the missing labels that models share: nodes of a label model on their joint score."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +18,12 @@ from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.missing import Fixed, Mechanism
-from darkmetrics.missingness.choice import stated_reason
+from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.fixed import has_probabilities
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import Question
+from darkmetrics.wording import code
 
 # Which model is better turns on the weights of the models, so that these have as many cases as this at least.
 _NODES = 256
@@ -53,12 +55,12 @@ class Beliefs:
         """Evaluate one model, which warnings call `name`, on the rows as it orders them."""
         own = select_cells(self.posterior, rows.place)
         return question.answer_given(
-            Posterior(own.weight, own.probability, own.bucket),
+            Posterior(own.weight, own.probability, own.column),
             rows.data,
             rng,
             assumption=self.assumption,
             arguments={},
-            stated=stated_reason(question.model, question.missingness) or "probabilities",
+            stated=stated_mechanism(question.model, question.missingness) or "probabilities",
             whose=f" of {short(name)}",
             known=distributions,
         )
@@ -66,7 +68,7 @@ class Beliefs:
 
 def select_cells(posterior: Posterior, cells: IntArray) -> Posterior:
     """Return the posterior of these cells, in this order; it shares the probabilities."""
-    return replace(posterior, bucket=cells if posterior.bucket is None else posterior.bucket[cells])
+    return replace(posterior, column=cells if posterior.column is None else posterior.column[cells])
 
 
 def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Beliefs:
@@ -92,16 +94,16 @@ def joint_beliefs(rows: SharedRows, question: Question, reference: Any) -> Belie
     needed = np.flatnonzero(kinds.missing)
     base = posterior.on_all_cells.probability[:, _columns(line, data)[needed]]
     weight, p = posterior.weight, base
-    reason = posterior.reason
+    mechanism = posterior.mechanism
     if len(posterior) > 1:
         times = -(-_NODES // len(posterior))
         p, weight = np.repeat(base, times, axis=0), np.repeat(weight / times, times)
-        reason = None if reason is None else np.repeat(reason, times)
+        mechanism = None if mechanism is None else np.repeat(mechanism, times)
         p = moved(p, joint.draws(len(p)) @ joint.deviations(score[:, needed]).T)
     number = np.zeros(total.size, dtype=np.int64)
     number[needed] = np.arange(needed.size)
     column = kinds.on_open(rows, number)
-    shared = Posterior(weight, p, bucket=column, reason=reason, reasons=posterior.reasons)
+    shared = Posterior(weight, p, column=column, mechanism=mechanism, mechanisms=posterior.mechanisms)
     return Beliefs(shared, data, posterior, about, int(learned[1].sum() + learned[2].sum()))
 
 
@@ -118,12 +120,17 @@ def own_beliefs(rows: SharedRows, model: int, question: Question, reference: Any
     data = _set(kinds.score[model], kinds.positives, kinds.negatives, kinds.missing, rows.thresholds[model])
     learner: Any = question.model
     if reference is not None:
-        learner = replace(learner, reference=(reference[0], reference[1][rows.names[model]]))
+        name = rows.names[model]
+        if isinstance(reference, SharedRows):
+            own = reference.of(reference.index(name, "reference")).data.labeled()
+        else:
+            own = reference_set(Reference(reference.y_true, reference.y_score[name]), rows.pos_label)
+        learner = replace(learner, reference=own)
     found, posterior = _nodes(learner, data, question)
     column = kinds.on_open(rows, _columns(kinds.score[model], data))
-    if posterior.bucket is not None:
-        column = posterior.bucket if column is None else posterior.bucket[column]
-    return Beliefs(replace(posterior, bucket=column), data, posterior, found.describe(data, posterior))
+    if posterior.column is not None:
+        column = posterior.column if column is None else posterior.column[column]
+    return Beliefs(replace(posterior, column=column), data, posterior, found.describe(data, posterior))
 
 
 def _given(rows: SharedRows) -> Beliefs:
@@ -157,24 +164,29 @@ def _cut(line: FloatArray, total: FloatArray, flagged: float) -> float:
     return float(line[order[min(at, line.size - 1)]])
 
 
-def _reference(rows: SharedRows, reference: Any) -> list[FloatArray]:
-    """Scores (models x rows), positives and negatives of fully labeled rows."""
-    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
+def _reference(rows: SharedRows, reference: Any) -> Sequence[FloatArray]:
+    """Return scores (models x rows), positives and negatives of fully labeled rows."""
+    if isinstance(reference, SharedRows):
+        return reference.labeled
+    if not isinstance(reference, Reference) or isinstance(reference.y_true, EvaluationSet):
         raise InputError(
-            "reference: expected a pair (labels, scores), with scores by the name of each model, got a "
-            f"{type(reference).__name__}."
+            "reference",
+            "no scores by model",
+            f"It must be {code('dm.missing.Reference(labels, scores)')}, with an array of scores by the name of each "
+            "model.",
         )
-    named = named_scores(reference[1], "reference", fewest=0)  # those that lack are named
+    named = named_scores(reference.y_score, "reference", fewest=0)  # those that lack are named
     lacking = next((name for name in rows.names if name not in named), None)
     if lacking is not None:
-        raise InputError(f"reference: no scores of {lacking!r}. Reference rows need those of every model.")
-    labels, gaps = frames.label_column(reference[0], "reference")
+        raise InputError("reference", f"no scores of {lacking!r}", "Reference rows need those of every model.")
+    labels, gaps = frames.label_column(reference.y_true, "reference")
     columns = []
     for name in rows.names:
         column = frames.number_column(named[name], "reference")
         if column.size != labels.size:
-            raise InputError(f"reference: {column.size:,} scores of {name!r} for {labels.size:,} labels.")
-        check_finite(column, "reference", "Scores must be finite; drop or fill those rows.")
+            finding = f"{column.size:,} scores of {name!r} for {labels.size:,} labels"
+            raise InputError("reference", finding, "Both need one per row.")
+        check_finite(column, "reference", "Scores must be finite.", "Drop or impute those rows.")
         columns.append(column)
     positive, gaps, _classes = read_labels(labels, gaps, rows.pos_label, None, "reference")
     kept = ~gaps

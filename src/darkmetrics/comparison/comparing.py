@@ -12,7 +12,7 @@ from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.comparison.beliefs import joint_beliefs
 from darkmetrics.comparison.result import Comparison
-from darkmetrics.comparison.rows import SharedRows, shared_cells, shared_rows
+from darkmetrics.comparison.rows import SharedRows, reference_rows, shared_cells, shared_rows
 from darkmetrics.data.building import check_bins_of_arrays
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import (
@@ -30,8 +30,9 @@ from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missing import Covariates, Delayed, Fixed, Propensity, Reference
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.fixed import has_probabilities
-from darkmetrics.missingness.mixture import reasons_differ, reasons_in_words
+from darkmetrics.missingness.mixture import describe_prevalences, mechanisms_differ
 from darkmetrics.question import Question
+from darkmetrics.wording import code
 
 # A model that is ahead with less probability is not called ahead.
 _LEANS = 0.75
@@ -42,7 +43,7 @@ _OTHER_ROWS = (Covariates, Delayed, Propensity)
 @suggest_call("It is one of evaluate, which takes one model at a time.")
 def compare(
     y_true: ArrayLike | str,
-    scores: Mapping[str, ArrayLike | str] | Sequence[str] | FrameLike,
+    scores: Mapping[str, ArrayLike | str] | Sequence[ArrayLike | str] | FrameLike,
     *,
     data: FrameLike | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
@@ -68,15 +69,16 @@ def compare(
     ----------
     y_true : array-like or str
         Labels, missing ones NaN, None or null, or the name of a column of `data`.
-    scores : mapping from str to array-like of float or str, list of str, or DataFrame
-        Scores of each model by its name: arrays, or columns of `data`; columns in a list name their models. Or a table
-        in memory with a column per model. At least two models.
+    scores : mapping from str to array-like of float or str, list of str or array-like, or DataFrame
+        Scores of each model by its name: arrays, or columns of `data`. Columns in a list name their models, and arrays
+        in a list are "model_1", "model_2" and so on. Or a table in memory with a column per model. At least two models.
     data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths, optional
         Table whose columns the other arguments name, as in `evaluate`. Its engine counts rows by label, predictions and
         scores in one GROUP BY.
     missingness : {"random", "by_score", "by_label", "by_score_and_label", "unknown"}, object of `dm.missing`, or None
-        Why labels are missing, as in `evaluate`; mechanisms that learn do so from one joint score. The scores of
-        reference rows are a mapping from models to scores: `dm.missing.Reference(labels, {"a": p1, "b": p2})`.
+        Why labels are missing, as in `evaluate`; mechanisms that learn do so from one joint score. Reference rows need
+        the scores of every model: `dm.missing.Reference(labels, {"a": p1, "b": p2})`, or of a table with the columns of
+        `scores`, `dm.missing.Reference("fraud", data=old)`.
     threshold : float or mapping from str to float, optional
         Rows with score >= threshold are predicted positive: one threshold for all models, or one per model; 0.5 if not
         passed.
@@ -121,8 +123,10 @@ def compare(
     """
     if isinstance(y_true, Evaluation):
         raise InputError(
-            "y_true: an evaluation. compare takes labels, and the scores of models on the same rows; for two "
-            "evaluations there is compare_evaluations(after, before), or after - before."
+            "y_true",
+            "an evaluation",
+            "compare takes labels, and the scores of models on the same rows.",
+            "For two evaluations write dm.compare_evaluations(after, before), or after - before.",
         )
     given = dict(locals())
     question = _question(given)
@@ -134,13 +138,16 @@ def compare(
     else:
         if probability is not None:
             raise InputError(
-                "missingness: Fixed with a column is not for tables of several models. Pass arrays of labels, scores "
-                "and probabilities."
+                "missingness",
+                "Fixed with the name of a column",
+                "Tables of several models take no such column.",
+                "Pass arrays of labels, scores and probabilities.",
             )
         settings = {name: given[name] for name in ("threshold", "pos_label", "missing_label")}
         columns: dict[str, Any] = {"label": y_true, "scores": scores, "weight": sample_weight}
         rows = shared_cells(data, **columns, **settings, score_bins=score_bins)
-    reference = getattr(question.model, "reference", None)
+    settings = {name: given[name] for name in ("threshold", "pos_label", "missing_label", "score_bins")}
+    reference = reference_rows(getattr(question.model, "reference", None), scores, **settings)
     question = replace(question, model=question.model.without_rows())
     return compared(rows, question, reference, arguments_given(compare, given))
 
@@ -150,11 +157,14 @@ def _question(given: Mapping[str, Any]) -> Question:
     question = Question.among(given)
     if isinstance(question.model, _OTHER_ROWS) or getattr(question.model, "strata", None) is not None:
         raise InputError(
-            f"missingness: {type(question.model).__name__} needs more of a row than its scores, which a comparison "
-            "does not have. Pass the probabilities that it leads to as dm.missing.Fixed(...), one per row."
+            "missingness",
+            f"{type(question.model).__name__} needs more of a row than its scores",
+            "A comparison has the scores of its rows only.",
+            f"Pass the probabilities that the mechanism leads to as {code('dm.missing.Fixed(...)')}, one per row.",
         )
     if isinstance(question.model, Fixed) and question.model.probability is None:
-        raise InputError("missingness: Fixed() needs the probabilities themselves, one per row or per missing row.")
+        fix = "Pass one probability per row, or one per row without a label."
+        raise InputError("missingness", "Fixed() without probabilities", "", fix)
     return question
 
 
@@ -167,11 +177,12 @@ def compared(rows: SharedRows, question: Question, reference: Any, arguments: Ma
             beliefs = joint_beliefs(rows, question, reference)
         except InputError as error:
             first = f"scores[{rows.names[0]!r}]"
-            raise error.renamed({"Fixed(y_score)": f"Fixed({first})", "y_score": first}) from None
+            names = {"dm.missing.Fixed(y_score)": f"dm.missing.Fixed({first})", "y_score": first}
+            raise error.worded_for(names) from None
         found = Comparison(rows, question, beliefs, reference, int(question.rng.integers(2**62)), arguments=arguments)
         if question.scope == "population":
             found[rows.names[0]]  # refuses metrics that cannot be evaluated in the population
-        if question.missingness in (None, "unknown") and reasons_differ(beliefs.of_data):
+        if question.missingness in (None, "unknown") and mechanisms_differ(beliefs.of_data):
             finding, request = _reasons_message(found)
             if question.missingness is None:
                 warn(f"{finding} {request}", MissingnessWarning)
@@ -189,7 +200,7 @@ def _reasons_message(found: Comparison) -> tuple[str, str]:
     """Return how the fraction of positives depends on the mechanism, and the request to state it."""
     finding = (
         "Scores differ between labeled and missing rows, and the estimates may depend on why labels are missing. Of "
-        f"the missing rows, {reasons_in_words(found.beliefs.data, found.beliefs.of_data)} are positive."
+        f"the missing rows, {describe_prevalences(found.beliefs.data, found.beliefs.of_data)} are positive."
     )
     request = (
         "Set missingness='by_score' or 'by_label', or pass missingness=dm.missing.Reference(labels, scores) of fully "

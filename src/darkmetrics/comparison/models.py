@@ -166,12 +166,12 @@ class ComparedModels:
         """Return the metric of a model with each missing label at its probability; NaN if it is no function of sums."""
         posterior = self.posterior
         mean = posterior.weight @ posterior.probability
-        return float(self._plug_in(metric, model, Cells(mean[None], posterior.bucket, np.ones(1)))[0])
+        return float(self._plug_in(metric, model, Cells(mean[None], posterior.column, np.ones(1)))[0])
 
     def plug_in_estimates(self, metric: Metric, model: int) -> FloatArray:
         """Return the metric of a model with each missing label at its probability, at every posterior draw."""
         posterior = self.posterior
-        return self._plug_in(metric, model, Cells(posterior.probability, posterior.bucket, posterior.weight))
+        return self._plug_in(metric, model, Cells(posterior.probability, posterior.column, posterior.weight))
 
     def _plug_in(self, metric: Metric, model: int, cells: Cells) -> FloatArray:
         functional = self.term(metric, model)

@@ -45,7 +45,7 @@ def numbers_of(comparison: "Comparison") -> dict[str, Any]:
                 "other": first,
                 "better": finite(comparison.probability_better(metric, model, first)) if directed else None,
                 **comparison.difference(metric, model, first).to_dict(level),
-                **({"bucket_effect": finite(comparison.binning_error(metric, model, first))} if in_buckets else {}),
+                **({"binning_error": finite(comparison.binning_error(metric, model, first))} if in_buckets else {}),
             }
             for model in comparison.models[1:]
         ]
@@ -61,7 +61,7 @@ def numbers_of(comparison: "Comparison") -> dict[str, Any]:
         "counts": comparison.rows.counts,
         "models": list(comparison.models),
         "thresholds": dict(zip(comparison.models, comparison.rows.thresholds, strict=True)),
-        "buckets": comparison.rows.score_bins,
+        "score_bins": comparison.rows.score_bins,
         "scope": comparison.scope,
         "assumption": comparison.beliefs.assumption,
         "confidence_level": level,

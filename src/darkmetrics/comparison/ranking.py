@@ -64,7 +64,7 @@ class Best(Result):
 
     def __getitem__(self, model: str) -> float:
         if model not in tuple(self.chances):
-            raise MissingKeyError(str(unknown_name("model", "model", str(model), self.chances)))
+            raise unknown_name("model", "model", str(model), self.chances, error=MissingKeyError)
         return self.chances[model]
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from darkmetrics.comparison.beliefs import ALL_TOGETHER, Beliefs, own_beliefs
 from darkmetrics.comparison.models import ComparedModels, mirror
 from darkmetrics.comparison.numbers import numbers_of, records_of, table_of
 from darkmetrics.comparison.ranking import Best, Ranks, best_of, ranks_of, sides_of
-from darkmetrics.comparison.rows import ReferenceRows, SharedRows
+from darkmetrics.comparison.rows import SharedRows
 from darkmetrics.comparison.wording import few_labels_of, notes_of, sentence_of, words_of
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import MetricDistribution
@@ -21,6 +21,7 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.metrics import Metric
 from darkmetrics.metrics.targets import name_in
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.question import Question, scope_from
 from darkmetrics.result import Result, load
 from darkmetrics.storing import made_of
@@ -53,13 +54,13 @@ class Comparison(Result, Mapping[str, Evaluation]):
     """
 
     _report: ClassVar[str] = "report.models:write_comparison_report"
-    _text_columns: ClassVar[int] = 2
+    _text_columns = 2
 
     rows: SharedRows
     question: Question
     beliefs: Beliefs
     # Fully labeled rows, if any were given: labels, and scores by model.
-    reference: ReferenceRows | None = None
+    reference: Reference | None = None
     # Of random labelings, where there are any: a law is drawn alike whenever it is asked for.
     seed: int = 0
     warnings: tuple[RecordedWarning, ...] = ()
@@ -141,7 +142,8 @@ class Comparison(Result, Mapping[str, Evaluation]):
         key = (record.name, model, other, scope)
         if key not in self._laws:
             mirrored = mirror(self.difference(metric, other, model, scope=scope)) if b < a else None
-            self._laws[key] = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            difference = self._models.difference(record, b, a, scope) if mirrored is None else mirrored
+            self._laws[key] = difference.at_level(self.confidence_level)
         return self._laws[key]
 
     def _scope(self, scope: str | None) -> str:
@@ -150,7 +152,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
     def _pair(self, model: str, other: str) -> tuple[int, int]:
         b, a = self.rows.index(model, "model"), self.rows.index(other, "other")
         if a == b:
-            raise InputError(f"other: {other!r} is the model itself. Name two different ones of {list(self.models)}.")
+            raise InputError(
+                "other",
+                f"{other!r} is the model itself",
+                "",
+                f"Pass two different models of {list(self.models)}.",
+            )
         return b, a
 
     def probability_better(
@@ -181,7 +188,7 @@ class Comparison(Result, Mapping[str, Evaluation]):
         0.4
         """
         if not is_number(by) or not np.isfinite(by):
-            raise InputError(f"by: {by!r}. It must be a finite number.")
+            raise InputError("by", f"{by!r}", "It must be a finite number.")
         distribution, higher = self.difference(metric, model, other, scope=scope), self._better_when(metric) == "higher"
         return sides_of(distribution, float(by) if higher else -float(by), self._scope(scope))[higher]
 
@@ -220,7 +227,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
     def _better_when(self, metric: str) -> str:
         better = self._metric(metric).better
         if better == "neither":
-            raise InputError(f"metric: {metric!r} is neither better when higher nor when lower; see its difference.")
+            raise InputError(
+                "metric",
+                f"{metric!r}",
+                "It must be better when higher, or when lower.",
+                "Call difference(), which needs no direction.",
+            )
         return better
 
     def probability_best(self, metric: str, *, scope: str | None = None) -> Best:
@@ -285,7 +297,12 @@ class Comparison(Result, Mapping[str, Evaluation]):
         """
         b, a = self._pair(model, other)
         if ALL_TOGETHER in (model, other):
-            raise InputError(f"model: {ALL_TOGETHER!r} is what the law of all is called. Name the model otherwise.")
+            raise InputError(
+                "model",
+                f"{ALL_TOGETHER!r} is the name of the joint distribution",
+                "",
+                "Rename the model.",
+            )
         distributions = {ALL_TOGETHER: self.difference(metric, model, other)}
         for at in (b, a):
             distributions[self.models[at]] = self._calibrated_by(at).difference(self._metric(metric), b, a, self.scope)
@@ -335,18 +352,18 @@ class Comparison(Result, Mapping[str, Evaluation]):
         ...         "accuracy"
         ...     )
         ... )
-        challenger is better than champion in accuracy with probability 40%: the difference is -0.050 (90%: -0.250 to
+        challenger is worse than champion in accuracy with probability 60%: the difference is -0.050 (90%: -0.250 to
         0.250).
         """
         return sentence_of(self, metric, model or self.models[-1], other or self.models[0])
 
     def plot(self, metric: str | None = None, *, ax: "Axes | None" = None) -> Any:
-        """The picture of a metric, the first unless named: the difference of two models, or more side by side.
+        """Plot one metric, by default the first: the difference of two models, or several models in rows.
 
-        `plotting.plot_difference` and `plotting.plot_models` have more to choose.
+        `plotting.plot_difference` and `plotting.plot_models` have more options.
         """
-        name = "plot_difference" if len(self.models) == 2 else "plot_models"
-        return load(f"plotting.comparisons:{name}")(self, metric or next(iter(self.metrics)), ax=ax)
+        name = "differences:plot_difference" if len(self.models) == 2 else "forests:plot_models"
+        return load(f"plotting.{name}")(self, metric or next(iter(self.metrics)), ax=ax)
 
     def _words(self) -> list[str]:
         """What stands above the table: how many rows, what was assumed, and for two models which one is better."""

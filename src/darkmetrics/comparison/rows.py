@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, CountArray, FloatArray, IntArray
 from darkmetrics._text import a_kind_of, counted
-from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import Cells, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import (
@@ -23,10 +22,9 @@ from darkmetrics.data.rules import (
     row_weights,
 )
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
+from darkmetrics.missingness.reference import Reference
 from darkmetrics.storing import made_of
-
-# Fully labeled rows: labels, and the scores of every model by its name.
-ReferenceRows: TypeAlias = tuple[ArrayLike, Mapping[str, ArrayLike]]
+from darkmetrics.wording import code
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -89,10 +87,16 @@ class SharedRows:
 
     __getstate__ = made_of
 
+    @property
+    def labeled(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Scores (models x cells), positives and negatives of the cells that have labels."""
+        kept = np.flatnonzero(self.positives + self.negatives)
+        return self.score[:, kept], self.positives[kept].astype(np.float64), self.negatives[kept].astype(np.float64)
+
     def index(self, name: Any, argument: str) -> int:
         """The place of a model by its name."""
         if name not in self.names:
-            raise MissingKeyError(str(unknown_name(argument, "model", str(name), self.names)))
+            raise unknown_name(argument, "model", str(name), self.names, error=MissingKeyError)
         return self.names.index(name)
 
     @cached_property
@@ -220,20 +224,22 @@ def shared_rows(
     probability: Any,
 ) -> SharedRows:
     """The rows of arrays, checked."""
-    named = named_scores(scores)
-    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in named.items()}
+    by_model = named_scores(scores)
+    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in by_model.items()}
     labels, gaps = frames.label_column(y_true, "y_true")
     if labels.size == 0:
-        raise InputError("y_true: no rows. A comparison needs at least one.")
+        raise InputError("y_true", "no rows", "A comparison needs at least one.")
     for name, column in columns.items():
         argument = f"scores[{name!r}]"
         if column.size != labels.size:
-            raise InputError.about(
-                argument, f"{counted(column.size, 'value')}, but y_true has {labels.size:,}. Both need one per row."
+            raise InputError(
+                argument,
+                f"{counted(column.size, 'value')}, but {named('y_true')} has {labels.size:,}",
+                "Both need one per row.",
             )
-        check_finite(column, argument, "Scores must be finite; drop or fill those rows.")
-    given = {f"scores[{name!r}]": column for name, column in named.items()}  # no model is called like an argument
-    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
+        check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
+    models = {f"scores[{name!r}]": column for name, column in by_model.items()}  # no model is called like an argument
+    names = frames.row_names(y_true=y_true, **models, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("probability", probability)
@@ -245,7 +251,7 @@ def shared_rows(
         weight = row_weights(sample_weight, labels.size)
         chance = row_probabilities(probability, gaps)
     except InputError as error:
-        raise error.renamed({"y_score": "y_true"}) from None
+        raise error.worded_for({"y_score": "y_true"}) from None
     return SharedRows(
         names=tuple(named),
         score=score,
@@ -261,20 +267,32 @@ def shared_rows(
 
 
 def named_scores(scores: Any, argument: str = "scores", fewest: int = 2) -> dict[str, Any]:
-    """Scores by the name of their model, or a table with a column for each: two models at least, unless said."""
+    """Return scores by the name of their model, from a mapping, a table with a column for each, or a list of arrays.
+
+    Models without names are called "model_1", "model_2" and so on.
+    """
     scores = frames.columns_of(scores, argument)
+    if isinstance(scores, (list, tuple)) and scores and all(map(_is_column, scores)):
+        scores = {f"model_{i}": column for i, column in enumerate(scores, 1)}
     if not isinstance(scores, Mapping):
         raise InputError(
-            f"{argument}: expected a mapping from the name of each model to its scores, such as "
-            f"{{'champion': p1, 'challenger': p2}}, got {a_kind_of(scores)}."
+            argument,
+            a_kind_of(scores),
+            "It must be a mapping from the name of each model to its scores, such as {'champion': p1, 'challenger': "
+            "p2}.",
         )
     for name in scores:
         if not isinstance(name, str) or not name:
-            raise InputError(f"{argument}: {name!r} as the name of a model. Names are text, and not empty.")
+            raise InputError(argument, f"{name!r} as the name of a model", "Names must be text, and not empty.")
     if len(scores) < fewest:
         found = f"one model, {next(iter(scores))!r}" if scores else "no model"
-        raise InputError(f"{argument}: {found}. A comparison needs two at least; for one model there is evaluate.")
+        rule = "A comparison needs at least two models."
+        raise InputError(argument, found, rule, "For one model, call evaluate.")
     return dict(scores)
+
+
+def _is_column(values: Any) -> bool:
+    return frames.is_container(type(values)) and not isinstance(values, str)
 
 
 def thresholds_from(threshold: Any, names: tuple[str, ...]) -> tuple[float, ...]:
@@ -310,8 +328,7 @@ def shared_cells(
     try:
         counted = frames.count_cells(frame, columns, threshold=cuts, **about)
     except InputError as error:
-        titles = {columns.title(part): frames.title("scores", columns.given()[part]) for part in columns.scores}
-        raise error.renamed(titles | {"y_score": "scores"}) from None
+        raise error.worded_for({"y_score": "scores"}) from None
     check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
         names=tuple(named),
@@ -333,19 +350,58 @@ def named_columns(scores: Any) -> dict[str, str]:
     """The column of each model by its name, from a mapping or from columns that are their models' names."""
     if isinstance(scores, str) or (not isinstance(scores, Mapping) and not isinstance(scores, Sequence)):
         raise InputError(
-            f"scores: expected the names of two columns or more, or a mapping from models to columns, got {scores!r}."
+            "scores",
+            f"{scores!r}",
+            "They must be the names of two columns or more, or a mapping from models to columns.",
         )
     if not isinstance(scores, Mapping):
         twice = next((name for i, name in enumerate(scores) if name in scores[:i]), None)
         if twice is not None:
-            raise InputError(f"scores: column {twice!r} is named twice. Models need columns of their own.")
+            raise InputError("scores", f"column {twice!r} is passed twice", "Models need columns of their own.")
         scores = {str(name): name for name in scores}
     named = named_scores(scores)
     for name, column in named.items():
         frames.check_name("scores", column)
         others = [other for other, same in named.items() if same == column]
         if len(others) > 1:
-            raise InputError(f"scores: column {column!r} is that of {others[0]!r} and {others[1]!r}. Name one each.")
+            raise InputError(
+                "scores",
+                f"column {column!r} is that of {others[0]!r} and {others[1]!r}",
+                "Models need columns of their own.",
+                "Pass one column for each model.",
+            )
         if not isinstance(column, str):
-            raise InputError(f"scores: {column!r} for {name!r}. Expected the name of a column.")
+            raise InputError("scores", f"{column!r} for {name!r}", "It must be the name of a column.")
     return named
+
+
+def reference_rows(reference: Any, scores: Any, **settings: Any) -> Any:
+    """Return reference rows: as they are, or counted if they are in a table; `scores` are those compared.
+
+    A reference table has the columns of `scores`, unless its own are passed.
+    """
+    if not isinstance(reference, Reference) or reference.data is None:
+        return reference
+    own, label = reference.y_score, reference.y_true
+    if isinstance(own, str):
+        call = f"dm.missing.Reference({label!r}, {named_columns(scores)!r}, data=...)"
+        rule = "A comparison needs the scores of every model."
+        raise InputError("reference", f"one column of scores, {own!r}", rule, f"Write {code(call)}.")
+    if own is None and not _are_columns(scores):
+        call = f"dm.missing.Reference({label!r}, {{model: column}}, data=...)"
+        raise InputError("reference", "no columns of scores", "", f"Write {code(call)}, with every model.")
+    names = tuple(named_columns(scores)) if _are_columns(scores) else tuple(named_scores(scores))
+    columns = named_columns(scores if own is None else own)
+    absent = next((name for name in names if name not in columns), None)
+    if absent is not None:
+        raise InputError("reference", f"no scores of {absent!r}", "Reference rows need those of every model.")
+    columns = {name: columns[name] for name in names}
+    try:
+        return shared_cells(reference.data, label=label, scores=columns, weight=None, **settings)
+    except InputError as error:
+        raise InputError("reference", str(error).removesuffix(".")) from None
+
+
+def _are_columns(scores: Any) -> bool:
+    values = scores.values() if isinstance(scores, Mapping) else scores if isinstance(scores, (list, tuple)) else [None]
+    return all(isinstance(value, str) for value in values)

@@ -6,7 +6,7 @@ import numpy as np
 
 from darkmetrics._text import counted, short
 from darkmetrics.comparison.ranking import range_text
-from darkmetrics.footnotes import buckets_in_words, rounded_up, scope_in_words
+from darkmetrics.footnotes import describe_binning, rounded_up, scope_in_words
 from darkmetrics.tables import chance_text, decimals_for, interval_text, level_text, number_text
 
 if TYPE_CHECKING:
@@ -30,10 +30,12 @@ def sentence_of(found: "Comparison", metric: str, model: str, other: str) -> str
         if not moved < abs(distribution.mean()) and moved != 0.0:
             words = moved_words(moved)
     else:
-        chance = found.probability_better(metric, model, other)
+        chance, worse = (found.probability_better(metric, *pair) for pair in ((model, other), (other, model)))
         where = metric if found.scope == "rows" else f"{metric} in the population"
-        first = f"{a} is better than {b} in {where} with probability {chance_text(chance)}: the difference"
-        left_open = range_text(chance, found.better_range(metric, model, other))
+        side, probability = ("better", chance) if not chance < worse else ("worse", worse)
+        first = f"{a} is {side} than {b} in {where} with probability {chance_text(probability)}: the difference"
+        pair = (model, other) if side == "better" else (other, model)
+        left_open = range_text(probability, found.better_range(metric, *pair))
         if left_open:
             words = f"{moved_words(moved)}: with exact scores the probability is {left_open}"
     interval = interval_text((low, high), decimals)
@@ -80,5 +82,5 @@ def notes_of(found: "Comparison") -> list[str]:
     notes = [f"{scope_in_words(found.scope, found.rows.counts['rows'])} A tie is not better.", *found.few_labels()]
     if found.rows.score_bins is not None:
         effects = {metric: float(found.effects(metric).max()) for metric in found.metrics}
-        notes.append(buckets_in_words(found.rows.score_bins, effects))
+        notes.append(describe_binning(found.rows.score_bins, effects))
     return notes

@@ -1,6 +1,6 @@
-"""Curves: every metric at every threshold, with what the missing labels leave open.
+"""Metrics at many thresholds, with intervals for the missing labels.
 
-Import rule: curves know evaluations and what these are made of; nothing below knows curves.
+Import rule: it may import evaluations and their parts; nothing that they import may import curves.
 """
 
 from darkmetrics.curves.bands import Band, RateCurve

@@ -1,15 +1,14 @@
-"""The threshold to take: the best for a metric, and how likely it beats the current one; or one that meets targets."""
+"""Choose a threshold: the best one for a metric, or one that meets targets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._text import prints_plainly
 from darkmetrics.curves.sweep import curve_metrics, fill_of, sweep
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.joint import Joint
 from darkmetrics.distributions.problem import Problem
 from darkmetrics.evaluation import Evaluation
@@ -20,29 +19,27 @@ from darkmetrics.metrics.targets import target_from
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, level_text
 
-# Values of a metric that differ by less, as part of the largest, are equal: the same weights were added up in another
-# order, or another unit.
+# Values of a metric that differ by at most this fraction of the largest are equal up to rounding.
 _ROUNDING = 1e-12
 
 
 @prints_plainly
 @dataclass(frozen=True)
 class BestThreshold:
-    """The threshold that serves a metric best; print it for a sentence.
+    """The best threshold for a metric; print it for a sentence.
 
     Attributes
     ----------
     threshold, value : float
-        The best threshold of the grid, and there the mean of the metric, or the quantile asked for.
+        The best threshold of the grid, and the mean or quantile of the metric there.
     current, current_value : float
-        The threshold in use, and the same figure there.
+        The threshold in use, and the mean or quantile there.
     probability_better : float
-        Probability that the metric is strictly better at `threshold` than at `current`: whatever the missing labels
-        are, they are the same for both.
+        Probability that the metric is strictly better at `threshold` than at `current`, with the same labels at both.
     metric : str
-        Its name.
+        Name of the metric.
     risk : "mean" or float
-        As asked for.
+        The `risk` that was passed.
     """
 
     threshold: float
@@ -58,13 +55,13 @@ class BestThreshold:
             return (
                 f"{self.metric}: the current threshold {self.current:g} is the best of those tried ({self.value:.3f})."
             )
-        if isinstance(self.risk, str):
-            what = f"its mean is {self.value:.3f}"
-        else:
-            what = f"with probability {level_text(1.0 - self.risk)} it is {self.value:.3f} or better"
+        value = f"its mean is {self.value:.3f}"
+        if not isinstance(self.risk, str):
+            value = f"with probability {level_text(1.0 - self.risk)} it is {self.value:.3f} or better"
+        probability = _format_probability(self.probability_better)
         return (
-            f"{self.metric}: best at {self.threshold:g}, where {what} (at the current {self.current:g}: "
-            f"{self.current_value:.3f}); better than now with probability {_chance(self.probability_better)}."
+            f"{self.metric}: best at {self.threshold:g}, where {value} (at the current {self.current:g}: "
+            f"{self.current_value:.3f}); better than now with probability {probability}."
         )
 
     def _repr_html_(self) -> str:
@@ -76,8 +73,8 @@ class BestThreshold:
         return f"<div>{html_lines([str(self)])}{html_table(header, rows)}</div>"
 
 
-def _chance(probability: float) -> str:
-    """A probability in words that do not claim to be sure because all draws agree."""
+def _format_probability(probability: float) -> str:
+    """Format a probability that was estimated from draws, which are never certain."""
     if probability > 0.999:
         return "over 99.9%"
     return "below 0.1%" if probability < 0.001 else f"{probability:.1%}"
@@ -94,57 +91,58 @@ def best_threshold(
     n_resamples: int,
     rng: Any,
 ) -> BestThreshold:
-    """The threshold with the best mean or quantile; of equally good ones the current one, else the lowest.
+    """Return the threshold with the best mean or quantile; of equal ones the current threshold, else the lowest.
 
-    `may_stay`: whether the current one, also if it is not among them, may be the answer.
+    `may_stay`: whether the current threshold is allowed, even if it is not among `thresholds`.
     """
     if metric.better == "neither":
-        raise InputError(f"metric: {metric.name!r} is neither better high nor low, so no threshold is best for it.")
+        raise InputError("metric", f"{metric.name!r} is neither better high nor low", "No threshold is best for it.")
     sign = -1.0 if metric.better == "lower" else 1.0
-    level = _level(risk, sign)
+    level = _quantile_level(risk, sign)
     current = evaluation.data.threshold
     assert current is not None  # no curves without
     grid = np.union1d(thresholds, current)
     _, (swept,) = sweep(evaluation, [metric], grid, np.array([0.5 if level is None else level]), method)
     values = swept.mean if level is None else swept.quantiles[0]
     known = np.where(np.isnan(values), -np.inf, sign * values)
-    here = int(np.searchsorted(grid, current))
+    current_index = int(np.searchsorted(grid, current))
     candidates = np.searchsorted(grid, thresholds)
     if not np.isfinite(known[candidates]).any():
-        raise InputError(f"metric: {metric.name!r} is undefined (0/0) at every threshold.")
+        raise InputError("metric", f"{metric.name!r} is undefined (0/0) at every threshold")
     highest = float(known[candidates].max())
-    good = known >= highest - _ROUNDING * float(np.nanmax(np.abs(values)))
-    place = here if good[here] and may_stay else int(candidates[np.argmax(good[candidates])])
-    chance = 0.0
-    if grid[place] != current:
-        chance = probability_better(evaluation, metric, float(grid[place]), current, n_resamples=n_resamples, rng=rng)
+    is_best = known >= highest - _ROUNDING * float(np.nanmax(np.abs(values)))
+    index = int(candidates[np.argmax(is_best[candidates])])
+    if is_best[current_index] and may_stay:
+        index = current_index
+    probability = 0.0
+    if grid[index] != current:
+        pair = float(grid[index]), current
+        probability = probability_better(evaluation, metric, *pair, n_resamples=n_resamples, rng=rng)
     return BestThreshold(
-        threshold=float(grid[place]),
-        value=float(values[place]),
+        threshold=float(grid[index]),
+        value=float(values[index]),
         current=current,
-        current_value=float(values[here]),
-        probability_better=chance,
+        current_value=float(values[current_index]),
+        probability_better=probability,
         metric=metric.name,
         risk=risk,
     )
 
 
-def _level(risk: Any, sign: float) -> float | None:
-    """The quantile level that a risk stands for; None for the mean."""
-    if isinstance(risk, str) and risk == "mean":
+def _quantile_level(risk: Any, sign: float) -> float | None:
+    """Return the quantile level of a risk; None for the mean."""
+    if isinstance(risk, str):
         return None
-    if not is_number(risk) or not 0.0 < risk < 1.0:
-        raise InputError(f"risk: {risk!r}. It must be 'mean' or a number strictly between 0 and 1, such as 0.1.")
     return float(risk) if sign > 0.0 else 1.0 - float(risk)
 
 
 def probability_better(
     evaluation: Evaluation, metric: ConfusionMetric, new: float, old: float, *, n_resamples: int, rng: Any
 ) -> float:
-    """P(the metric is strictly better at `new` than at `old`), the labels being the same for both.
+    """Return the probability that the metric is strictly better at `new` than at `old`, with the same labels at both.
 
-    0/0 counts as in the evaluation. Where the evaluation leaves it out, this is the probability given that the metric
-    is defined at both thresholds.
+    0/0 counts as in the evaluation. If the evaluation leaves it out, the probability is conditional on the metric being
+    defined at both thresholds.
     """
     fill = fill_of(evaluation, metric)
     terms = [metric.bind(evaluation.data.with_threshold(threshold), fill) for threshold in (new, old)]
@@ -153,7 +151,7 @@ def probability_better(
     if metric.better == "lower":
         gain = -gain
     defined = ~np.isnan(gain)
-    # Gains as small as the rounding of sums are none.
+    # Smaller gains are rounding errors.
     better = gain > _ROUNDING * max(term.size for term in terms)
     total = float(drawn.mass[defined].sum())
     return float(drawn.mass[better].sum()) / total if total > 0.0 else np.nan
@@ -167,15 +165,15 @@ class TargetThreshold:
     Attributes
     ----------
     threshold : float
-        A row is flagged when its score is at or above it.
+        Rows with a score at or above the threshold are predicted positive.
     flagged : float
-        Share of rows that are.
+        Fraction of rows predicted positive.
     targets : mapping from metric name to float
-        What was to be met.
+        The targets.
     values : mapping from metric name to float
-        What each metric is there, or better, with the probability asked for.
+        Value that each metric reaches with the probability.
     probability : float
-        With which each target is met at least.
+        Minimum probability that a target is met.
     """
 
     threshold: float
@@ -189,10 +187,10 @@ class TargetThreshold:
 
     def __str__(self) -> str:
         level = level_text(self.probability)
-        there = " and ".join(f"{name} is {value:.3f} or better" for name, value in self.values.items())
-        each = ", each" if len(self.values) > 1 else ""
-        where = f"With rows flagged from a score of {self.threshold:g} on ({self.flagged:.1%} of them)"
-        return f"{where}, {there} ({level} sure{each})."
+        values = " and ".join(f"{name} is {value:.3f} or better" for name, value in self.values.items())
+        separately = ", each" if len(self.values) > 1 else ""
+        rows = f"With rows flagged from a score of {self.threshold:g} on ({self.flagged:.1%} of them)"
+        return f"{rows}, {values} ({level} sure{separately})."
 
     def _repr_html_(self) -> str:
         rows = [[name, f"{target:g}", f"{self.values[name]:.3f}"] for name, target in self.targets.items()]
@@ -203,85 +201,74 @@ class TargetThreshold:
 def threshold_for(
     evaluation: Evaluation, thresholds: FloatArray, targets: Mapping[str, Any], probability: Any, method: str
 ) -> TargetThreshold:
-    """The threshold to take among those at which every target is met with that probability."""
-    met, surest, checked = _meets(evaluation, thresholds, targets, probability, method, "targets")
-    # What a low threshold meets, such as recall, is had with the fewest alarms; what it does not, such as precision,
-    # while the most is found.
-    places = np.flatnonzero(met)
-    place = int(places[-1] if met[0] else places[0])
+    """Return the threshold to use among those at which every target is met with the probability."""
+    is_met, reached = find_met(evaluation, thresholds, targets, probability, method, "targets")
+    # If low thresholds meet the targets (recall), use the highest one, with the fewest alarms; otherwise (precision)
+    # the lowest, with the most positives.
+    met = np.flatnonzero(is_met)
+    index = int(met[-1] if is_met[0] else met[0])
     cells = evaluation.data.cells
-    flagged = cells.total[cells.score >= thresholds[place]].sum() / cells.total.sum()
+    flagged = cells.total[cells.score >= thresholds[index]].sum() / cells.total.sum()
     return TargetThreshold(
-        threshold=float(thresholds[place]),
+        threshold=float(thresholds[index]),
         flagged=float(flagged),
-        targets={metric.name: target for metric, target in checked},
-        values={metric.name: float(values[place]) for (metric, _), values in zip(checked, surest, strict=True)},
+        targets={result.metric.name: result.target for result in reached},
+        values={result.metric.name: float(result.values[index]) for result in reached},
         probability=float(probability),
     )
 
 
-def allowed(
-    evaluation: Evaluation, thresholds: FloatArray, targets: Mapping[str, Any], probability: Any, method: str
-) -> FloatArray:
-    """The thresholds at which every target is met with that probability; there is one at least."""
-    return thresholds[_meets(evaluation, thresholds, targets, probability, method, "constraint")[0]]
+class _Reached(NamedTuple):
+    """A metric, its target, and the value that it reaches with the probability at each threshold."""
+
+    metric: ConfusionMetric
+    target: float
+    values: FloatArray
+
+    def describe(self, thresholds: FloatArray) -> str:
+        """Return the target and the best value."""
+        name, lower = self.metric.name, self.metric.better == "lower"
+        if np.isnan(self.values).all():
+            return f"{name} is undefined (0/0) at every threshold"
+        index = int(np.nanargmin(self.values) if lower else np.nanargmax(self.values))
+        best = f"{self.values[index]:.3f} at {thresholds[index]:g}"
+        return f"{name} {'at most' if lower else 'at least'} {self.target:g} (best: {best})"
 
 
-def _meets(
+def find_met(
     evaluation: Evaluation, thresholds: FloatArray, targets: Any, probability: Any, method: str, argument: str
-) -> tuple[BoolArray, list[FloatArray], list[tuple[ConfusionMetric, float]]]:
-    """Where every target is met with that probability, the value that each metric reaches with it, and the targets.
+) -> tuple[BoolArray, list[_Reached]]:
+    """Return at which thresholds every target is met with the probability, and the values that metrics reach with it.
 
-    A metric is at least t with probability p where its quantile of level 1 - p is; if less is better, at most t where
-    its quantile of level p is. Errors are about the `argument` that the targets came by.
+    A metric is at least t with probability p if its quantile of level 1 - p is; if lower is better, it is at most t if
+    its quantile of level p is. Errors are about the `argument` that has the targets.
     """
-    if not is_number(probability) or not 0.0 < probability < 1.0:
-        raise InputError(f"probability: {probability!r}. It must lie strictly between 0 and 1, such as 0.9.")
-    checked = _checked(evaluation, targets, argument)
-    met, surest = np.ones(thresholds.size, dtype=np.bool_), []
-    for metric, target in checked:
-        less = metric.better == "lower"
-        level = float(probability) if less else 1.0 - float(probability)
+    if not isinstance(targets, Mapping) or not targets:
+        raise InputError(argument, f"expected metrics and their targets, such as {{'recall': 0.6}}, got {targets!r}")
+    is_met, reached = np.ones(thresholds.size, dtype=np.bool_), []
+    for name, value in targets.items():
+        metric = _metric_with_target(evaluation, name, argument)
+        target = target_from(value, metric, argument, f"{value!r} for {name!r}")
+        lower = metric.better == "lower"
+        level = float(probability) if lower else 1.0 - float(probability)
         _, (swept,) = sweep(evaluation, [metric], thresholds, np.array([level]), method)
         values = swept.quantiles[0]
-        surest.append(values)
-        blur = _ROUNDING * np.nanmax(np.abs(values), initial=abs(target))
-        # NaN, where it is 0/0, is neither.
-        met &= values <= target + blur if less else values >= target - blur
-    if not met.any():
-        raise InputError(f"{argument}: {_nowhere(thresholds, checked, surest, probability)}")
-    return met, surest, checked
+        reached.append(_Reached(metric, target, values))
+        rounding = _ROUNDING * np.nanmax(np.abs(values), initial=abs(target))
+        # NaN (0/0) meets no target.
+        is_met &= values <= target + rounding if lower else values >= target - rounding
+    if not is_met.any():
+        texts = "; ".join(result.describe(thresholds) for result in reached)
+        finding = f"at no threshold is it {level_text(probability)} sure: {texts}"
+        raise InputError(argument, finding, "", "Ask for less, or for less certainty.")
+    return is_met, reached
 
 
-def _checked(evaluation: Evaluation, targets: Any, argument: str) -> list[tuple[ConfusionMetric, float]]:
-    if not isinstance(targets, Mapping) or not targets:
-        raise InputError(f"{argument}: expected metrics and their targets, such as {{'recall': 0.6}}, got {targets!r}.")
-    found = []
-    for name, target in targets.items():
-        try:
-            metric = curve_metrics(evaluation, [name])[0]
-        except InputError as error:
-            raise error.renamed({"metrics": argument}) from None
-        if metric.better == "neither":
-            raise InputError(f"{argument}: {metric.name!r} is neither better high nor low, so it has no target.")
-        found.append((metric, target_from(target, metric, f"{argument}: {target!r} for {name!r}")))
-    return found
-
-
-def _nowhere(
-    thresholds: FloatArray,
-    checked: list[tuple[ConfusionMetric, float]],
-    surest: list[FloatArray],
-    probability: float,
-) -> str:
-    """That no threshold will do, and how near each metric comes by itself."""
-    level, parts = level_text(probability), []
-    for (metric, target), values in zip(checked, surest, strict=True):
-        less = metric.better == "lower"
-        if np.isnan(values).all():
-            parts.append(f"{metric.name} is undefined (0/0) at every threshold")
-            continue
-        place = int(np.nanargmin(values) if less else np.nanargmax(values))
-        best = f"{values[place]:.3f} at {thresholds[place]:g}"
-        parts.append(f"{metric.name} {'at most' if less else 'at least'} {target:g} (best: {best})")
-    return f"at no threshold is it {level} sure: {'; '.join(parts)}. Ask for less, or for less certainty."
+def _metric_with_target(evaluation: Evaluation, name: Any, argument: str) -> ConfusionMetric:
+    try:
+        metric = curve_metrics(evaluation, [name])[0]
+    except InputError as error:
+        raise error.worded_for({"metrics": argument}) from None
+    if metric.better == "neither":
+        raise InputError(argument, f"{metric.name!r} is neither better high nor low, so it has no target")
+    return metric

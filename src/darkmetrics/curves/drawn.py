@@ -117,7 +117,7 @@ def _draw_labels(
         ]
         return values + _quantile_of_many(remaining_cumulants, draw, uniform, window.sums.lattice_step)[:, 0]
     single = np.ones(others.size, dtype=np.int64)
-    flips = Flips(replace(posterior, bucket=column[others]), single, seed=side)
+    flips = Flips(replace(posterior, column=column[others]), single, seed=side)
     total = LinearFunctional(single, np.nan, (-np.inf, np.inf), weight=weight_of_others, total=0.0)
     return np.asarray(values + flips.at_draws(draw).sums(total)[0])
 

@@ -1,26 +1,27 @@
-"""Curves: metrics at many thresholds, as words, table and numbers, and what follows from them."""
+"""Metrics at many thresholds, as text, table and numbers, and the choice of a threshold."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics._text import counted, join_words
 from darkmetrics.argument_types import RngLike
+from darkmetrics.constraints import checked
 from darkmetrics.curves.bands import COLUMNS, Band, RateCurve, levels_of, nearest
-from darkmetrics.curves.choosing import BestThreshold, TargetThreshold, allowed, best_threshold, threshold_for
+from darkmetrics.curves.choosing import BestThreshold, TargetThreshold, best_threshold, find_met, threshold_for
 from darkmetrics.curves.sweep import curve_metrics, sweep
-from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import ConfusionMetric
 from darkmetrics.metrics.targets import name_in
 from darkmetrics.result import Result
-from darkmetrics.tables import finite, level_text, number_text
+from darkmetrics.tables import finite, interval_text, level_text, number_text
 
-# Thresholds that a printed table shows.
+# Thresholds in a printed table.
 _SHOWN = 10
 
 
@@ -33,21 +34,21 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     Attributes
     ----------
     thresholds : array
-        In rising order; a row is flagged when its score is at or above the threshold.
+        Thresholds in increasing order; a row is predicted positive if its score is at or above the threshold.
     bands : mapping
-        The band of each metric, which `curves[name]` looks up.
+        The band of each metric; `curves[name]` returns it.
     confidence_levels : tuple of float
-        Of the intervals in the bands.
+        Confidence levels of the intervals.
     current : float
         The threshold of the evaluation.
     method : str
         "exact", "monte_carlo" or "gaussian".
     flagged : array
-        Share of rows at or above each threshold.
+        Fraction of rows predicted positive at each threshold.
     metrics : mapping
-        The records behind the names.
+        The metrics by name.
     evaluation : Evaluation
-        What the curves were made from.
+        The evaluation of the same rows at the current threshold.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     In brackets: 90% intervals, each for its threshold by itself.
     """
 
-    _text_columns: ClassVar[int] = 0
+    _text_columns = 0
 
     thresholds: FloatArray
     bands: Mapping[str, Band]
@@ -86,22 +87,21 @@ class ThresholdCurves(Result, Mapping[str, Band]):
     def __len__(self) -> int:
         return len(self.bands)
 
+    @checked
     def at(self, threshold: float) -> dict[str, dict[str, Any]]:
-        """Every metric at the threshold of the grid that is nearest; each entry names it as `threshold`."""
-        if not is_number(threshold) or np.isnan(threshold):
-            raise InputError(f"threshold: expected a number, got {threshold!r}.")
-        place = nearest(self.thresholds, float(threshold))
-        found = float(self.thresholds[place])
-        return {name: {"threshold": found, **band.at(place)} for name, band in self.bands.items()}
+        """Return every metric at the nearest threshold of the grid; each entry has this `threshold`."""
+        index = nearest(self.thresholds, float(threshold))
+        value = float(self.thresholds[index])
+        return {name: {"threshold": value, **band.at(index)} for name, band in self.bands.items()}
 
     def roc(self) -> RateCurve:
-        """Recall against false-positive rate, with bands; both ends are there, nothing flagged and everything."""
+        """Return recall against the false-positive rate, with bands, from no row predicted positive to all rows."""
         return self._rates("fpr", "recall", np.append(self.thresholds, [self._lowest, np.inf]))
 
     def precision_recall(self) -> RateCurve:
-        """Precision against recall, with bands; where nothing is flagged there is no precision, and no point.
+        """Return precision against recall, with bands, at thresholds with rows predicted positive.
 
-        So it is with the labeled rows alone: above the highest of their scores there is no point of theirs.
+        The curve of the labeled rows ends at the highest of their scores.
         """
         cells = self.evaluation.data.cells
         grid = np.append(self.thresholds[self.thresholds <= cells.score[-1]], self._lowest)
@@ -120,6 +120,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         bands = {name: Band.of(column, self.confidence_levels) for name, column in zip((x, y), swept, strict=True)}
         return RateCurve(x=bands[x], y=bands[y], x_name=x, y_name=y, thresholds=grid)
 
+    @checked
     def best_threshold(
         self,
         metric: str | None = None,
@@ -130,31 +131,30 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         n_resamples: int = 10_000,
         rng: RngLike = None,
     ) -> BestThreshold:
-        """Which threshold of the grid is best for a metric, and how likely does it beat the current one?
+        """Return the best threshold of the grid for a metric, and the probability that it beats the current one.
 
         Parameters
         ----------
         metric : str
-            One of these curves. For a metric of which less is better, the best value is the smallest. With a
-            `constraint` it may be left out: it is then the first curve that has none.
+            One of these curves. Default with a `constraint`: the first curve without a target.
         risk : "mean" or float
-            "mean" takes the best mean. A number such as 0.1 takes the best value that the metric is at least as good
-            as with probability 90%: its 10% quantile, or the 90% quantile where less is better.
+            "mean" compares means. A number such as 0.1 compares the values that the metric reaches with probability
+            90%: its 10% quantile, or the 90% quantile if lower is better.
         constraint : mapping from metric to number, optional
-            Only thresholds at which each of these metrics meets its target, such as {"recall": 0.6}, are looked at.
+            Use only thresholds at which each of these metrics meets its target, such as {"recall": 0.6}.
         probability : float
-            With which each target has to be met.
+            Minimum probability of each target.
         n_resamples, rng
             Imputations drawn for the probability, and their seed. With few missing rows it is exact.
         """
         if metric is None and constraint is not None:
             metric = next((name for name in self.bands if name not in constraint), None)
         if metric is None:
-            raise InputError(f"metric: say for which it shall be best, such as {next(iter(self.bands))!r}.")
+            raise InputError("metric", "missing", "", f"Pass a metric, such as {next(iter(self.bands))!r}.")
         metric = name_in(self.bands, metric)
         grid, may_stay = self.thresholds, True
         if constraint is not None:
-            grid = allowed(self.evaluation, grid, constraint, probability, self.method)
+            grid = grid[find_met(self.evaluation, grid, constraint, probability, self.method, "constraint")[0]]
             may_stay = bool((grid == self.current).any())
         return best_threshold(
             self.evaluation,
@@ -167,23 +167,23 @@ class ThresholdCurves(Result, Mapping[str, Band]):
             rng=rng,
         )
 
+    @checked
     def threshold_for(
         self, targets: Mapping[str, float] | None = None, *, probability: float = 0.9, **named: float
     ) -> TargetThreshold:
-        """From which threshold on are targets met, nearly for sure?
+        """Return a threshold at which each metric meets its target with a probability.
 
-        Among the thresholds of the grid at which each metric meets its target with that probability: the highest, with
-        the fewest alarms, where the lowest threshold meets them too (recall); else the lowest, where the most is found
-        (precision).
+        Of the thresholds of the grid that meet all targets, it is the highest, with the fewest alarms, if the lowest
+        threshold meets them too (recall). Otherwise it is the lowest, with the most positives (precision).
 
         Parameters
         ----------
         targets : mapping from metric to number, optional
-            What each metric should be at least, or at most where less is better.
+            Value that each metric should reach: at least, or at most if lower is better.
         probability : float
-            With which each of them has to be met.
+            Minimum probability of each target.
         **named
-            The same by name: `recall=0.6`.
+            Targets by name: `recall=0.6`.
 
         Examples
         --------
@@ -194,13 +194,13 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         """
         wanted: Any = named if targets is None else targets
         if isinstance(wanted, Mapping) and targets is not None:
-            if twice := next((name for name in named if name in wanted), None):
-                raise InputError(f"targets: {twice!r} is named twice, with {wanted[twice]!r} and {named[twice]!r}.")
+            if name := next((name for name in named if name in wanted), None):
+                raise InputError("targets", f"{name!r} is named twice, with {wanted[name]!r} and {named[name]!r}")
             wanted = {**wanted, **named}
         return threshold_for(self.evaluation, self.thresholds, wanted, probability, self.method)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/curves.md` has the schema)."""
+        """Return everything as plain numbers and text, ready for JSON (schema: `docs/reference/curves.md`)."""
         return {
             "schema": "darkmetrics.curves/1",
             "method": self.method,
@@ -223,7 +223,7 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row per metric and threshold, as a pandas, Polars or PyArrow frame (the first installed, or as named)."""
+        """Return one row per metric and threshold, as a pandas, Polars or PyArrow frame (the first installed)."""
         columns: dict[str, Any] = {
             "metric": [name for name in self.bands for _ in range(self.thresholds.size)],
             "threshold": np.tile(self.thresholds, len(self.bands)),
@@ -241,30 +241,25 @@ class ThresholdCurves(Result, Mapping[str, Band]):
         return f"<ThresholdCurves of {', '.join(self.bands)} at {self.thresholds.size:,} thresholds, {self.method}>"
 
     def _words(self) -> list[str]:
-        *others, last = self.bands
-        names = f"{', '.join(others)} and {last}" if others else last
-        number = f"{self.thresholds.size:,} threshold{'' if self.thresholds.size == 1 else 's'}"
-        return [f"{names} at {number}, {self.method}; the current threshold is {self.current:g}"]
+        number = counted(self.thresholds.size, "threshold")
+        return [f"{join_words([*self.bands])} at {number}, {self.method}; the current threshold is {self.current:g}"]
 
     def _notes(self) -> list[str]:
         return [f"In brackets: {level_text(max(self.confidence_levels))} intervals, each for its threshold by itself."]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
         level = max(self.confidence_levels)
-        places = np.unique(np.rint(np.linspace(0, self.thresholds.size - 1, _SHOWN)).astype(np.int64)).tolist()
-        rows = [[f"{self.thresholds[i]:.4g}", f"{self.flagged[i]:.1%}", *self._cells(i, level)] for i in places]
+        rows = []
+        for i in np.unique(np.rint(np.linspace(0, self.thresholds.size - 1, _SHOWN)).astype(np.int64)).tolist():
+            cells = [_format_cell(band.mean[i], *(end[i] for end in band.intervals[level])) for band in self.values()]
+            rows.append([f"{self.thresholds[i]:.4g}", f"{self.flagged[i]:.1%}", *cells])
         return ["threshold", "flagged", *self.bands], rows
 
-    def _cells(self, place: int, level: float) -> list[str]:
-        return [_cell(band.mean[place], *(end[place] for end in band.intervals[level])) for band in self.values()]
 
-
-def _cell(mean: float, low: float, high: float) -> str:
-    if np.isnan(mean):
-        return "undefined"
-    return f"{number_text(mean, 3)} ({number_text(low, 3)} to {number_text(high, 3)})"
+def _format_cell(mean: float, low: float, high: float) -> str:
+    return "undefined" if np.isnan(mean) else f"{number_text(mean, 3)} ({interval_text((low, high), 3)})"
 
 
 def _plain(values: FloatArray) -> list[float | None]:
-    """Numbers for JSON; what is infinite or undefined is None."""
+    """Return numbers for JSON; infinite and undefined ones are None."""
     return [finite(value) for value in values.tolist()]

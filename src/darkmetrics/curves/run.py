@@ -1,4 +1,4 @@
-"""curves(): every metric at many thresholds, from one evaluation."""
+"""Compute threshold curves from an evaluation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,10 +15,10 @@ from darkmetrics.curves.result import ThresholdCurves
 from darkmetrics.curves.sweep import curve_metrics, sweep
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number, is_whole
-from darkmetrics.distributions import check_level
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.metric import MetricsLike
+from darkmetrics.wording import named, setting
 
 DEFAULT_METRICS = ("precision", "recall", "f1", "accuracy")
 # Enough for a smooth line on any screen.
@@ -46,15 +46,15 @@ def threshold_curves(
     Parameters
     ----------
     evaluation : Evaluation
-        What `evaluate` returned, for decisions by a threshold.
+        Result of `evaluate` with predictions by a threshold.
     metrics : str, Metric, or a sequence or mapping of these, optional
-        Metrics of the confusion matrix: names, `metrics.expected_cost(1, 10)`, formulas of your own. By default
-        precision, recall, F1 and accuracy.
+        Metrics of the confusion matrix: names, `metrics.expected_cost(1, 10)`, your own formulas. Default: precision,
+        recall, F1 and accuracy.
     thresholds : None, int, "all" or array-like of float
-        None: up to 200 of the different scores, half evenly spread over their ranks, half denser towards the highest;
-        the best threshold is the best of these. A whole number: that many. "all": every different score. To these the
-        evaluation's own threshold is added. An array: just those, [0.5] for one. Where scores are in buckets, the
-        lowest score of each bucket is what can be a threshold, and none may lie inside one.
+        None: up to 200 of the distinct scores, half at evenly spread ranks, half denser towards the highest. A whole
+        number: that many. "all": every distinct score. The threshold of the evaluation is added to these. An array:
+        exactly these thresholds, such as [0.5]. If scores are binned, only the lowest score of each bin can be a
+        threshold.
     method : {"auto", "exact", "monte_carlo", "gaussian"}
         "exact" computes the exact distribution at every threshold. "monte_carlo" draws the sums that the metrics depend
         on, for all thresholds at once; its cdf is within 0.01 of the exact one. "gaussian" uses the paper's Gaussian,
@@ -65,17 +65,16 @@ def threshold_curves(
 
     Returns
     -------
-    Curves
+    ThresholdCurves
         A mapping from metric name to `Band`, with `roc()`, `precision_recall()` and `best_threshold()`.
 
     Notes
     -----
-    A row is flagged when its score is at or above the threshold. A label model that learns may itself look at the
-    threshold (the default one chooses the curves that stand for its posterior by how many flagged rows they make
-    positive), so that `evaluate` with another threshold and the model fitted anew can differ a little. How the bands
-    are computed is in `docs/explanation/mathematics.md`.
+    A row is predicted positive if its score is at or above the threshold. A label model may depend on the threshold:
+    the default model selects its posterior draws by the positives among the rows predicted positive. `evaluate` with
+    another threshold can therefore differ slightly. `docs/explanation/mathematics.md` describes the computation.
 
-    With many thresholds the time is in proportion to thresholds times metrics times posterior draws.
+    With many thresholds the time is proportional to thresholds x metrics x posterior draws.
 
     Examples
     --------
@@ -94,82 +93,71 @@ def threshold_curves(
     """
     refuse_classes("threshold_curves", evaluation)
     if not isinstance(evaluation, Evaluation):
-        raise InputError(f"evaluation: expected what evaluate(...) returns, got {a_kind_of(evaluation)}.")
+        raise InputError("evaluation", f"expected what evaluate(...) returns, got {a_kind_of(evaluation)}")
     if evaluation.scope == "population":
-        raise InputError("evaluation: it is about the population, and curves are for the rows. Give evaluation.rows.")
+        finding = "it is about the population, and curves are for the rows"
+        raise InputError("evaluation", finding, "", "Give evaluation.rows.")
     data = evaluation.data
     if data.threshold is None:
-        raise InputError(
-            "evaluation: its decisions were given (y_pred), so there is no threshold to move. "
-            "Evaluate with scores and threshold= instead."
-        )
-    levels = _checked_levels(confidence_levels)
+        finding = f"its decisions were given ({named('y_pred')}), so there is no threshold to move"
+        raise InputError("evaluation", finding, "", f"Evaluate with scores and {setting('threshold')} instead.")
+    levels = tuple(map(float, np.atleast_1d(np.asarray(confidence_levels)).tolist()))
     chosen = curve_metrics(evaluation, DEFAULT_METRICS if metrics is None else metrics)
     grid = _grid(data, thresholds)
-    found, swept = sweep(evaluation, chosen, grid, levels_of(levels), method)
+    method, swept = sweep(evaluation, chosen, grid, levels_of(levels), method)
     below = np.concatenate(([0], np.cumsum(data.cells.total)))[np.searchsorted(data.cells.score, grid)]
     return ThresholdCurves(
         thresholds=grid,
         bands={metric.name: Band.of(column, levels) for metric, column in zip(chosen, swept, strict=True)},
         confidence_levels=levels,
         current=data.threshold,
-        method=found,
+        method=method,
         flagged=1.0 - below / data.n_rows,
         metrics={metric.name: metric for metric in chosen},
         evaluation=evaluation,
     )
 
 
-def _checked_levels(levels: Any) -> tuple[float, ...]:
-    if is_number(levels):
-        levels = [levels]
-    if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
-        raise InputError(f"confidence_levels: expected a number or several, such as (0.5, 0.9), got {levels!r}.")
-    checked = tuple(check_level(level, "confidence_levels") for level in levels)
-    if not checked:
-        raise InputError("confidence_levels: none given. Name at least one, such as 0.9.")
-    if len(set(checked)) != len(checked):
-        raise InputError(f"confidence_levels: {levels!r} names one twice.")
-    return checked
-
-
-def _places(n_scores: int, wanted: int) -> IntArray:
-    """So many places among sorted scores: half denser towards the top, where decisions are made, the rest even."""
-    taken = np.zeros(n_scores, dtype=np.bool_)
-    wanted = min(wanted, n_scores)
-    taken[n_scores - np.rint(np.geomspace(1, n_scores, max(1, wanted // 2))).astype(np.int64)] = True
-    left = np.flatnonzero(~taken)
-    more = min(left.size, wanted - int(taken.sum()))
+def _select_scores(n_scores: int, n: int) -> IntArray:
+    """Return n indices of sorted scores: half denser towards the highest, the others evenly spread."""
+    selected = np.zeros(n_scores, dtype=np.bool_)
+    n = min(n, n_scores)
+    selected[n_scores - np.rint(np.geomspace(1, n_scores, max(1, n // 2))).astype(np.int64)] = True
+    others = np.flatnonzero(~selected)
+    more = min(others.size, n - int(selected.sum()))
     if more > 0:
-        taken[left[np.rint(np.linspace(0, left.size - 1, more)).astype(np.int64)]] = True
-    return np.flatnonzero(taken)
+        selected[others[np.rint(np.linspace(0, others.size - 1, more)).astype(np.int64)]] = True
+    return np.flatnonzero(selected)
 
 
 def _grid(data: EvaluationSet, thresholds: Any) -> FloatArray:
-    """The thresholds asked for, in rising order and each once."""
+    """Return distinct thresholds in increasing order."""
     assert data.threshold is not None
-    score, _ = data.cells.tie_ends  # the lowest score of a bucket: as a threshold, it cuts none
+    score, _ = data.cells.tie_ends  # a threshold at the lowest score of a bin does not split the bin
     if thresholds is None:
         thresholds = _THRESHOLDS
     if isinstance(thresholds, str):
         if thresholds != "all":
-            raise InputError(f"thresholds: expected None, a number, 'all' or an array, got {thresholds!r}.")
+            raise InputError("thresholds", f"expected None, a number, 'all' or an array, got {thresholds!r}")
         return np.union1d(score, data.threshold)
     if is_number(thresholds) and not is_whole(thresholds):
-        one = f"{thresholds:g}"
-        raise InputError(f"thresholds: {one}. Give [{one}] for one threshold, or a whole number for how many.")
+        number = f"{thresholds:g}"
+        fix = f"Give [{number}] for one threshold, or a whole number for how many."
+        raise InputError("thresholds", number, "", fix)
     if is_whole(thresholds):
         if thresholds < 1:
-            raise InputError(f"thresholds: {thresholds}. At least one is needed.")
-        return np.union1d(score[_places(score.size, int(thresholds))], data.threshold)
+            raise InputError("thresholds", f"{thresholds}", "At least one is needed.")
+        return np.union1d(score[_select_scores(score.size, int(thresholds))], data.threshold)
     try:
-        given = np.asarray(thresholds, dtype=np.float64)
+        grid = np.asarray(thresholds, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"thresholds: expected None, a number, 'all' or an array, got {thresholds!r}.") from None
-    if given.ndim != 1 or given.size == 0:
-        raise InputError(f"thresholds: expected a one-dimensional array with at least one, got shape {given.shape}.")
-    if (bad := np.flatnonzero(~np.isfinite(given))).size:
-        where = f"thresholds: {given[bad[0]]} at position {bad[0]}."
-        raise InputError(f"{where} All must be finite numbers; one above or below all scores flags none or all.")
-    data.check_cuts(given, "thresholds")
-    return np.unique(given)
+        finding = f"expected None, a number, 'all' or an array, got {thresholds!r}"
+        raise InputError("thresholds", finding) from None
+    if grid.ndim != 1 or grid.size == 0:
+        finding = f"expected a one-dimensional array with at least one, got shape {grid.shape}"
+        raise InputError("thresholds", finding)
+    if (bad := np.flatnonzero(~np.isfinite(grid))).size:
+        rule = "All must be finite numbers; one above or below all scores flags none or all."
+        raise InputError("thresholds", f"{grid[bad[0]]} at position {bad[0]}", rule)
+    data.check_cuts(grid, "thresholds")
+    return np.unique(grid)

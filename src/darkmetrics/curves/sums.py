@@ -46,9 +46,9 @@ class ThresholdSums:
         # Rows and powers of their weight, of each missing cell or each probability column of a band.
         rows = [count * weight**power for power in range(5)]
         self.band, self.column = band, columns_of(posterior)
-        if posterior.bucket is not None:
-            first, owner = merged_keys(band, posterior.bucket)
-            self.band, self.column = band[first], posterior.bucket[first]
+        if posterior.column is not None:
+            first, owner = merged_keys(band, posterior.column)
+            self.band, self.column = band[first], posterior.column[first]
             rows = [np.bincount(owner, power, first.size).astype(np.float64) for power in rows]
         self.rows = rows
 

@@ -11,6 +11,7 @@ from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArra
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.rules import check_finite, check_length
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import named, setting
 
 
 def describe_age(ages: Ages, cell: int) -> str:
@@ -32,8 +33,10 @@ def check_same_unit(first: Cells, second: Cells) -> None:
         return
     if first.ages.days != second.ages.days:
         raise InputError(
-            "age: one set has ages in days, of dates or timedeltas, the other in numbers of a unit that is not known. "
-            "Give both in one way."
+            "age",
+            "one set has ages in days, of dates or timedeltas, the other in numbers of a unit that is not known",
+            "",
+            "Pass both in days, or both as numbers in one unit.",
         )
 
 
@@ -56,7 +59,7 @@ def row_ages(age: Any, delay: Any, maturity: Any, missing: BoolArray, positive: 
     if age is None:
         for name, value in (("delay", delay), ("maturity", maturity)):
             if value is not None:
-                raise InputError(f"{name}: needs age=, the time since each row was scored.")
+                raise InputError(name, "no ages", "", f"Pass {setting('age')}, the time since each row was scored.")
         return None
     old, days = frames.duration_column(age, "age")
     check_length(old, "age", missing.size)
@@ -71,7 +74,8 @@ def row_ages(age: Any, delay: Any, maturity: Any, missing: BoolArray, positive: 
         check_length(took, "delay", missing.size)
         timed = ~np.isnan(took)
         if timed.any() and in_days != days:
-            raise InputError(f"delay: {_unit(in_days)}, but age is {_unit(days)}. Give both in one unit.")
+            finding = f"{_unit(in_days)}, but {named('age')} is {_unit(days)}"
+            raise InputError("delay", finding, "Both must have one unit.", "Pass timedeltas or numbers for both.")
         _check_delays(took, timed, old, missing, positive, limit)
         if whole:  # an age of 4 has a label that took 3.2, and an age of 3 has not: it arrives at the age of 4
             took = np.ceil(took)
@@ -98,8 +102,10 @@ def _check_delays(
     untimed = ~timed & ~missing & (positive if limit is not None else True)
     if timed.any() and untimed.any():
         raise InputError(
-            f"delay: none at row {int(np.argmax(untimed))}, which has a label, while other labeled rows have one. "
-            "Give it for every labeled row, or leave it out."
+            "delay",
+            f"missing at row {int(np.argmax(untimed))}, which has a label, while other labeled rows have a delay",
+            "Every labeled row needs a delay, or no row has one.",
+            f"Pass the delay of every labeled row, or leave {named('delay')} out.",
         )
 
 
@@ -108,7 +114,8 @@ def table_times(scored_at: Any, labeled_at: Any, as_of: Any, maturity: Any) -> d
     if scored_at is None:
         for name, value in (("labeled_at", labeled_at), ("as_of", as_of), ("maturity", maturity)):
             if value is not None:
-                raise InputError(f"{name}: needs scored_at=, the column with the time when each row was scored.")
+                fix = f"Pass {setting('scored_at')}, the column with the time when each row was scored."
+                raise InputError(name, "no times of scoring", "", fix)
     return {"as_of": as_of, "maturity": None if maturity is None else positive_span("maturity", maturity, days=True)}
 
 
@@ -118,9 +125,9 @@ def positive_span(name: str, given: Any, *, days: bool) -> float:
     if not isinstance(given, (str, bytes, bool, np.bool_)) and not frames.is_container(type(given)):
         value, in_days = frames.duration_column([given], name)
     if not (np.isfinite(value[0]) and value[0] > 0.0):
-        raise InputError(f"{name}: {given!r}. It must be a positive number or a timedelta.")
+        raise InputError(name, f"{given!r}", "It must be a positive number or a timedelta.")
     if in_days and not days:
-        raise InputError(f"{name}: a timedelta, but ages are numbers. Give both in one unit.")
+        raise InputError(name, "a timedelta, but ages are numbers", "Both must have one unit.", "Pass a number.")
     return float(value[0])
 
 
@@ -131,4 +138,4 @@ def _unit(days: bool) -> str:
 def _refuse(name: str, values: FloatArray, bad: AnyArray, rule: str) -> None:
     if bad.any():
         first = int(np.argmax(bad))
-        raise InputError(f"{name}: {values[first]:g} at row {first}. {rule}")
+        raise InputError(name, f"{values[first]:g} at row {first}", rule)

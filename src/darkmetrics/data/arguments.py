@@ -6,10 +6,11 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import a_kind_of
-from darkmetrics.data.building import NEEDS_ROWS, count_rows, row_values_of
+from darkmetrics.data.building import count_rows, covariates_need_rows, row_values_of
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import threshold_number
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import named
 
 # Values per row of a mechanism, and what the cells of a set call them.
 _KINDS = {"propensity": "propensity", "strata": "stratum", "age": "age", "probability": "probability"}
@@ -23,14 +24,17 @@ def evaluation_set_from(
         # The `data` of an array is its buffer, which arrays of dates refuse to give.
         if not isinstance(y_true, np.ndarray) and isinstance(getattr(y_true, "data", None), EvaluationSet):
             raise InputError(
-                f"y_true: got {a_kind_of(y_true)}, which is an answer. Its rows are result.data, and what they say "
-                "about why labels are missing is result.diagnosis."
+                "y_true",
+                f"{a_kind_of(y_true)}, which is a result",
+                "",
+                "Pass its rows, result.data. Its diagnosis is result.diagnosis.",
             )
         asked = next(
             (name for name in getattr(missingness, "row_fields", ()) if getattr(missingness, name) is True), None
         )
         if asked is not None:
-            raise InputError(f"{asked}: True stands for that of an EvaluationSet. Pass your own.")
+            rule = "True stands for the values of an EvaluationSet."
+            raise InputError(asked, "True, but the rows are no EvaluationSet", rule, "Pass the values of the rows.")
         counted = count_rows(y_true=y_true, y_score=y_score, missingness=missingness, threshold=threshold, **settings)
         return EvaluationSet.from_cells(
             counted.cells,
@@ -40,7 +44,7 @@ def evaluation_set_from(
             groups=counted.clusters,
         )
     if missingness is not None and missingness.features is not None:
-        raise InputError(f"missingness: {NEEDS_ROWS}")
+        raise covariates_need_rows()
     defaults = {"score_bins": "auto"}
     changed = [
         name
@@ -49,14 +53,15 @@ def evaluation_set_from(
     ]
     changed += list(row_values_of(missingness))
     if changed:
-        raise InputError(f"{changed[0]}: an EvaluationSet already fixes it; pass it when building the set.")
+        finding = "passed with an EvaluationSet, which already fixes it"
+        raise InputError(changed[0], finding, "", "Pass it when building the set.")
     for name, kind in _KINDS.items():
         if getattr(missingness, name, None) is True and getattr(y_true.cells, kind) is None:
-            raise InputError(f"{name}: True, but the EvaluationSet has none. Pass them when building the set.")
+            raise InputError(name, "True, but the EvaluationSet has none", "", "Pass them when building the set.")
     if threshold is not None:
         _check_same_threshold(threshold_number(threshold), y_true.threshold)
     if y_true.n_rows == 0:
-        raise InputError("y_true: the EvaluationSet has no rows. An evaluation needs at least one.")
+        raise InputError("y_true", "the EvaluationSet has no rows", "An evaluation needs at least one.")
     return y_true
 
 
@@ -71,10 +76,15 @@ def _as_is(name: str, value: Any, data: EvaluationSet) -> bool:
 def _check_same_threshold(passed: float, own: float | None) -> None:
     if own is None:
         raise InputError(
-            f"threshold: {passed!r}, but the predictions of the EvaluationSet were passed (y_pred). Leave it out."
+            "threshold",
+            f"{passed!r}, but the EvaluationSet was built with predictions ({named('y_pred')})",
+            "No threshold changes such predictions.",
+            f"Leave {named('threshold')} out.",
         )
     if passed != own:
         raise InputError(
-            f"threshold: {passed!r}, but the EvaluationSet has {own!r}. Leave it out, or move the set with "
-            f".with_threshold({passed!r})."
+            "threshold",
+            f"{passed!r}, but the EvaluationSet has {own!r}",
+            "",
+            f"Leave {named('threshold')} out, or pass data.with_threshold({passed!r}).",
         )

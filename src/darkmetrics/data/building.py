@@ -25,6 +25,7 @@ from darkmetrics.data.rules import (
     row_weights,
 )
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import code, named, setting
 
 # Arguments, and fields of mechanisms, that hold a value per row.
 _PER_ROW = (
@@ -33,9 +34,6 @@ _PER_ROW = (
 )
 # Those that engines do not read: their tables have to be in memory.
 _IN_MEMORY = ("age", "delay")
-
-# Why features of rows do not go with counts of rows.
-NEEDS_ROWS = "Covariates belong to rows, and an EvaluationSet has counts. Pass labels and scores to evaluate."
 
 
 class HasRows(Protocol):
@@ -70,14 +68,27 @@ def row_values_of(missingness: Any) -> dict[str, Any]:
     return values
 
 
+def covariates_need_rows() -> InputError:
+    """Return the error for features of rows with counts of rows."""
+    return InputError(
+        "missingness",
+        "Covariates with an EvaluationSet",
+        "Covariates belong to rows, and an EvaluationSet has counts.",
+        "Pass labels and scores to evaluate.",
+    )
+
+
 def check_has_values(missingness: Any) -> None:
     """Refuse a mechanism for an EvaluationSet, which counts values per row and keeps nothing else."""
     if getattr(missingness, "features", None) is not None:
-        raise InputError(f"missingness: {NEEDS_ROWS}")
+        raise covariates_need_rows()
     if not hasattr(missingness, "row_values") or not missingness.row_values():
         name = repr(missingness) if isinstance(missingness, str) else type(missingness).__name__
         raise InputError(
-            f"missingness: {name} has no values per row, which is what an EvaluationSet counts. Pass it to evaluate."
+            "missingness",
+            f"{name} has no values per row",
+            "An EvaluationSet counts values per row.",
+            f"Pass {named('missingness')} to evaluate.",
         )
 
 
@@ -107,17 +118,17 @@ def columns_of_data(rows: Mapping[str, Any], data: Any, *, in_memory: bool = Fal
         Whether the values are needed in this process.
     """
     per_row = {name: value for name, value in rows.items() if name in _PER_ROW and value is not None}
-    named = {name: value for name, value in per_row.items() if isinstance(value, str)}
+    columns = {name: value for name, value in per_row.items() if isinstance(value, str)}
     if data is None:
-        for name, value in named.items():
-            raise InputError(f"{name}: {value!r} is the name of a column. Pass its table as data=.")
+        for name, value in columns.items():
+            raise InputError(name, f"{value!r} is the name of a column", "", f"Pass its table as {setting('data')}.")
         if rows["y_score"] is None:
-            raise InputError("y_score: missing. Pass the scores, or an EvaluationSet as the only data.")
+            raise InputError("y_score", "missing", "", "Pass the scores, or an EvaluationSet as the only rows.")
         return dict(rows)
     for name in ("y_true", "y_score"):
         if rows[name] is None:
-            raise InputError(f"{name}: missing. Pass the name of a column of data.")
-    arrays = [name for name in per_row if name not in named]
+            raise InputError(name, "missing", "", f"Pass the name of a column of {named('data')}.")
+    arrays = [name for name in per_row if name not in columns]
     in_memory = in_memory or isinstance(data, Mapping) or any(name in per_row for name in _IN_MEMORY)
     if not (arrays or in_memory):
         return dict(rows)
@@ -125,13 +136,16 @@ def columns_of_data(rows: Mapping[str, Any], data: Any, *, in_memory: bool = Fal
     if not isinstance(table, Mapping):
         if arrays:
             raise InputError(
-                f"{arrays[0]}: expected the name of a column. Arrays go with tables in memory, and data is not."
+                arrays[0],
+                f"values, but {named('data')} is not in memory",
+                "Values and columns go together only in memory.",
+                "Pass the name of a column.",
             )
-        raise InputError("data: not in memory, but the mechanism needs rows in memory. Pass a DataFrame.")
-    for name, value in named.items():
+        raise InputError("data", "not in memory", "This mechanism needs rows in memory.", "Pass a DataFrame.")
+    for name, value in columns.items():
         if value not in table:
             raise frames.unknown_column(name, value, list(table))
-    return {name: table[value] if name in named else value for name, value in rows.items()}
+    return {name: table[value] if name in columns else value for name, value in rows.items()}
 
 
 def count_arrays(
@@ -160,17 +174,21 @@ def count_arrays(
     for name, value in (("scored_at", scored_at), ("labeled_at", labeled_at), ("as_of", as_of)):
         if value is not None:
             raise InputError(
-                f"{name}: for tables that an engine counts. Pass arrays as dm.missing.Delayed(age=..., delay=...): the "
-                "time since each row was scored, and until its label arrived."
+                name,
+                "passed with arrays",
+                "Columns of times belong to tables, whose engine counts them.",
+                f"Pass {code('dm.missing.Delayed(age=..., delay=...)')}: the time since each row was scored, and "
+                "until its label arrived.",
             )
     if clusters is not None and age is not None:
-        raise InputError("clusters: not with age; rows with ages are counted by their bins. Leave one out.")
+        rule = "Rows with ages are counted in bins, which do not keep clusters."
+        raise InputError("clusters", f"passed with {named('age')}", rule, "Leave one of the two out.")
     score = frames.number_column(y_score, "y_score")
     labels, missing = frames.label_column(y_true, "y_true")
     check_length(labels, "y_true", score.size)
     if score.size == 0:
-        raise InputError("y_true: no rows. An evaluation set needs at least one.")
-    check_finite(score, "y_score", "Scores must be finite; drop or fill those rows.")
+        raise InputError("y_true", "no rows", "An evaluation set needs at least one.")
+    check_finite(score, "y_score", "Scores must be finite.", "Drop or impute those rows.")
     names = frames.row_names(
         y_true=y_true,
         y_score=y_score,
@@ -257,6 +275,8 @@ def check_bins_of_arrays(score_bins: Any) -> None:
     """Refuse score bins for arrays, whose scores are counted exactly."""
     if not (isinstance(score_bins, str) and score_bins in ("auto", "exact")):
         raise InputError(
-            f"score_bins: {score_bins!r} is for tables that an engine counts; scores in arrays are counted exactly. "
-            "Leave it out, or call .binned() of the EvaluationSet."
+            "score_bins",
+            f"{score_bins!r} with arrays",
+            "Scores in arrays are counted exactly.",
+            f"Leave {named('score_bins')} out, or call .binned() of the EvaluationSet.",
         )

@@ -21,8 +21,8 @@ KINDS = ("stratum", "age", "propensity")
 class Cells:
     """Rows alike in score, decision, weight, probability, stratum, age and propensity, counted by label; by score.
 
-    Where scores were counted in buckets, `score`, `low` and `high` are the mean, smallest and largest score of the rows
-    in the bucket (on one side of the threshold): the same for all cells of a bucket, which are ties.
+    Where scores were counted in bins, `score`, `low` and `high` are the mean, smallest and largest score of the rows
+    in the bin (on one side of the threshold): the same for all cells of a bin, which are ties.
 
     `stratum` is a number that the user gives to rows of one kind (an age band, a segment): label models may tell such
     rows apart, metrics do not. `age` is a number that holds the bins of age and delay, which `ages` returns: models of
@@ -68,7 +68,7 @@ class Cells:
 
     @cached_property
     def tie_ends(self) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest true score of each group of ties; both are the score where there are no buckets."""
+        """Smallest and largest true score of each group of ties; both are the score where there are no bins."""
         starts = self.tie_starts
         low, high = (self.score, self.score) if self.low is None or self.high is None else (self.low, self.high)
         if starts is None:
@@ -153,7 +153,7 @@ class Totals:
     """The sums over cells that metrics and label models ask for, and what is printed of them."""
 
     cells: Cells
-    # Scores are in so many buckets (see `buckets` of `EvaluationSet.from_frame`); None: they are exact.
+    # Scores are in so many bins (see `bins` of `EvaluationSet.from_frame`); None: they are exact.
     score_bins: int | None
     # A number for the group that the rows of each cell belong to; None where every row is one of its own.
     groups: IntArray | None = None
@@ -265,7 +265,7 @@ class Totals:
     def __repr__(self) -> str:
         cells = counted(self.cells.score.size, "cell")
         if self.score_bins is not None:
-            cells += f" in {self.score_bins:,} score buckets"
+            cells += f" in {self.score_bins:,} score bins"
         return f"EvaluationSet({counted(self.n_rows, 'row')}, {self.n_missing:,} missing, {cells})"
 
     def __str__(self) -> str:

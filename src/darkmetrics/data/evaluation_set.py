@@ -9,6 +9,7 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, PathLike
 from darkmetrics.calls import suggest_call
 from darkmetrics.data import merging
@@ -20,6 +21,7 @@ from darkmetrics.data.parquet import Stored, read_cells, write_cells
 from darkmetrics.data.rules import check_classes, threshold_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import files_named
+from darkmetrics.wording import named
 
 
 class EvaluationSet(Totals):
@@ -181,7 +183,7 @@ class EvaluationSet(Totals):
     def concat(cls, sets: Sequence["EvaluationSet"]) -> Self:
         """Many sets as one, as if their rows had come together; the same as adding them up, in one go.
 
-        Where some sets have their scores in buckets, all of them are put into the coarsest ones.
+        Where some sets have their scores in bins, all of them are put into the coarsest ones.
         """
         return cls.merged_apart(sets, None)[0]
 
@@ -193,7 +195,7 @@ class EvaluationSet(Totals):
         set, the place of one that went into it.
         """
         if not sets:
-            raise InputError("sets: none given. At least one is needed.")
+            raise InputError("sets", "empty", "At least one set is needed.")
         first = sets[0]
         for other in sets[1:]:
             first._check_alike(other)
@@ -201,8 +203,10 @@ class EvaluationSet(Totals):
         without = next((one for one in sets if one.cells.probability is None and one.n_missing), None)
         if having and without is not None:
             raise InputError(
-                f"probability: one set has it, the other has {without.n_missing:,} missing labels without it. "
-                "Give it for both or for neither."
+                "probability",
+                f"one set has probabilities, the other has {without.n_missing:,} missing labels without them",
+                "",
+                "Build both sets with probabilities, or neither.",
             )
         score_bins = _coarsest(sets)
         cells, places = merging.merged([one.cells for one in sets], score_bins, first.threshold, apart)
@@ -222,7 +226,7 @@ class EvaluationSet(Totals):
     def with_labels(self, late: "EvaluationSet") -> Self:
         """The same rows after labels have arrived: those of `late` that have a label were missing theirs here.
 
-        Rows are matched by score (by bucket where scores are in buckets), decision, weight, probability, stratum and
+        Rows are matched by score (by bin where scores are in bins), decision, weight, probability, stratum and
         propensity; rows of `late` without a label are ignored. More labels than are missing at a score are an error.
 
         Examples
@@ -235,37 +239,43 @@ class EvaluationSet(Totals):
         """
         if not isinstance(late, EvaluationSet):
             raise InputError(
-                f"late: expected an EvaluationSet of the rows whose labels came, got {type(late).__name__}."
+                "late",
+                a_kind_of(late),
+                "It must be an EvaluationSet of the rows whose labels arrived.",
             )
         self._check_alike(late)
         known = late.labeled()
         exact = self.score_bins is None and late.score_bins is None
         if exact and self.cells.probability is not None and late.cells.probability is None and known.n_rows:
             raise InputError(
-                "late: it has no probability, but the set has, and rows are matched by it. Build it with the same one."
+                "late",
+                "no probabilities, but the set has some",
+                "Rows are matched by their probability.",
+                "Build both sets with the same probabilities.",
             )
         if not exact and self.cells.probability is not None and known.n_rows:
             raise InputError(
-                "late: the set has probabilities and its scores are in buckets, so which probabilities are left when "
-                "some labels arrive is not known. Count the rows anew and put them in place of the old ones: "
-                "set - old + new."
+                "late",
+                "the set has probabilities, and its scores are in bins",
+                "A bin does not store which of its probabilities belong to the labels that arrive.",
+                "Count these rows again, and replace the old ones: data - old + new.",
             )
         whole, part, score_bins = self._on_one_grid(known)
         return self._with(merging.with_late_labels(whole, part, score_bins, self.threshold), score_bins)
 
     def binned(self, score_bins: int) -> "EvaluationSet":
-        """The same rows with scores in so many buckets (a power of two; other numbers are rounded down), or as it is.
+        """The same rows with scores in so many bins (a power of two; other numbers are rounded down), or as it is.
 
-        A set that has no more buckets than that, or no two scores in one bucket, stays as it is.
+        A set that has no more bins than that, or no two scores in one bin, stays as it is.
 
         Examples
         --------
         >>> import darkmetrics as dm
         >>> data = dm.EvaluationSet([1, 0, None, 1], [0.901, 0.902, 0.7, 0.3])
         >>> data.binned(32)
-        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score buckets)
+        EvaluationSet(4 rows, 1 missing, 3 cells in 32 score bins)
         """
-        wanted = merging.bucket_number(score_bins)
+        wanted = merging.bin_number(score_bins)
         if self.score_bins is not None and self.score_bins <= wanted:
             return self
         cells = merging.on_grid(self.cells, wanted, self.threshold)
@@ -298,18 +308,18 @@ class EvaluationSet(Totals):
         merging.check_no_groups("merged", self.groups, other.groups)
         if self.threshold != other.threshold:
             how = ["y_pred" if s.threshold is None else f"threshold {s.threshold:g}" for s in (self, other)]
-            raise InputError(f"threshold: cannot merge a set decided by {how[0]} with one decided by {how[1]}.")
+            finding = f"one set has predictions from {how[0]}, the other from {how[1]}"
+            raise InputError("threshold", finding, "Sets merge if rows are predicted alike.", "Build both alike.")
         if self.pos_label != other.pos_label:
-            raise InputError(
-                f"pos_label: cannot merge sets with {self.pos_label!r} and {other.pos_label!r} as positive."
-            )
+            finding = f"{self.pos_label!r} is positive in one set, {other.pos_label!r} in the other"
+            raise InputError("pos_label", finding, "Sets merge if labels mean the same.", "Build both alike.")
         for name, kind in (("strata", "stratum"), ("age", "age"), ("propensity", "propensity")):
             if (kind in self.cells.kinds()) != (kind in other.cells.kinds()):
-                raise InputError(f"{name}: one set has them, the other has not. Give them for both or for neither.")
+                raise InputError(name, "only one of the sets has it", "", "Build both sets with it, or neither.")
         check_same_unit(self.cells, other.cells)
 
     def _on_one_grid(self, other: "EvaluationSet") -> tuple[Cells, Cells, int | None]:
-        """The cells of both sets: as they are, or in the coarser buckets of the two."""
+        """The cells of both sets: as they are, or in the coarser bins of the two."""
         score_bins = _coarsest([self, other])
         if score_bins is None:
             return merging.each_once(self.cells), other.cells, None
@@ -319,10 +329,11 @@ class EvaluationSet(Totals):
     def with_threshold(self, threshold: float) -> "EvaluationSet":
         """The same rows decided at another threshold; a set whose decisions were given has none to move.
 
-        Where scores are in buckets, the threshold must not cut one.
+        Where scores are in bins, the threshold must not cut one.
         """
         if self.threshold is None:
-            raise InputError("threshold: the decisions of this set were given (y_pred), and no threshold moves them.")
+            finding = f"the set was built with predictions ({named('y_pred')})"
+            raise InputError("threshold", finding, "No threshold changes such predictions.")
         merging.check_no_groups("moved to another threshold", self.groups)
         cut = threshold_number(threshold)
         self.check_cuts(np.array([cut]), "threshold")
@@ -331,7 +342,7 @@ class EvaluationSet(Totals):
         return EvaluationSet.from_cells(cells, missingness=self.missingness, **about)
 
     def check_cuts(self, thresholds: FloatArray, name: str) -> None:
-        """No threshold falls inside a bucket, where it is not known which rows lie above it."""
+        """No threshold falls inside a bin, where it is not known which rows lie above it."""
         if self.score_bins is None or not self.cells.score.size:
             return
         low, high = self.cells.tie_ends
@@ -341,8 +352,10 @@ class EvaluationSet(Totals):
             at = int(np.argmax(inside))
             first, last = float(low[cell[at]]), float(high[cell[at]])
             raise InputError(
-                f"{name}: {float(thresholds[at])!r} lies inside a bucket of scores from {first!r} to {last!r}, whose "
-                f"rows are counted together. Build the set with that threshold, or take {first!r}."
+                name,
+                f"{float(thresholds[at])!r} lies inside a bin of scores from {first!r} to {last!r}",
+                "The rows of a bin are counted together.",
+                f"Build the set with that threshold, or pass {first!r}.",
             )
 
     def labeled(self) -> "EvaluationSet":

@@ -1,4 +1,4 @@
-"""Tables of cells that are added up, taken from each other, put into buckets, and told which labels have arrived.
+"""Tables of cells that are added up, taken from each other, put into bins, and told which labels have arrived.
 
 What an engine has counted becomes such tables here too: one for each group, or one in which rows that go together stay
 apart.
@@ -12,10 +12,11 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics._kernels.bin_grid import MIN_BINS, bin_index, nested_number
 from darkmetrics.data.ages import describe_age, settled
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type, group_rows
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import named
 
 _COLUMNS = ("score", "decision", *COUNTS, "weight", "probability", "low", "high", *KINDS)
 
@@ -80,22 +81,25 @@ def check_no_groups(what: str, *groups: IntArray | None) -> None:
     """Sets whose rows belong to groups stay as they are: cells of two sets do not say which groups are the same."""
     if any(one is not None for one in groups):
         raise InputError(
-            f"clusters: a set with clusters cannot be {what}. Build a set from all rows, or leave clusters out."
+            "clusters",
+            f"a set with clusters cannot be {what}",
+            "Counts do not store which clusters of two sets are the same.",
+            f"Build one set from all rows, or leave {named('clusters')} out.",
         )
 
 
-def bucket_number(score_bins: Any) -> int:
-    """A number of buckets as given by a user: the power of two at or below it."""
+def bin_number(score_bins: Any) -> int:
+    """A number of bins as given by a user: the power of two at or below it."""
     whole = isinstance(score_bins, (int, np.integer)) and not isinstance(score_bins, bool)
-    if not whole or score_bins < FEWEST_BUCKETS:
-        raise InputError(f"score_bins: expected a whole number of at least {FEWEST_BUCKETS}, got {score_bins!r}.")
+    if not whole or score_bins < MIN_BINS:
+        raise InputError("score_bins", f"expected a whole number of at least {MIN_BINS}, got {score_bins!r}")
     return nested_number(score_bins)
 
 
 def merged(
     tables: Sequence[Cells], score_bins: int | None, threshold: float | None, apart: IntArray | None = None
 ) -> tuple[Cells, IntArray]:
-    """All rows of the tables in one: exactly, or with scores in so many buckets.
+    """All rows of the tables in one: exactly, or with scores in so many bins.
 
     Cells with different numbers in `apart`, a number for each cell of the tables one after the other, stay apart. Also
     returns, for each cell of the one table, the place of one that went into it.
@@ -140,9 +144,9 @@ def added_up(cells: Cells, new: BoolArray) -> Cells:
 
 
 def on_grid(cells: Cells, score_bins: int, threshold: float | None) -> Cells:
-    """The same rows with their scores in buckets; rows on different sides of the threshold stay apart.
+    """The same rows with their scores in bins; rows on different sides of the threshold stay apart.
 
-    The score of a bucket is the mean over its rows, its probability the mean over those that miss their label.
+    The score of a bin is the mean over its rows, its probability the mean over those that miss their label.
     """
     return _gridded(cells, score_bins, threshold, None)[0]
 
@@ -170,15 +174,15 @@ def _gridded(cells: Cells, score_bins: int, threshold: float | None, apart: IntA
         missing = cells.missing[order]
         chance = np.where(missing > 0, cells.probability[order], 0.0)
         probability = np.where(counts["missing"] > 0, _means(chance, missing, starts), np.nan)
-    bucket = (np.cumsum(changes) - 1)[starts]
+    bin_id = (np.cumsum(changes) - 1)[starts]
     on_grid = Cells(
-        score=mean[bucket],
+        score=mean[bin_id],
         decision=cells.decision[order][starts],
         **counts,
         weight=None if cells.weight is None else cells.weight[order][starts],
         probability=probability,
-        low=lowest[bucket],
-        high=highest[bucket],
+        low=lowest[bin_id],
+        high=highest[bin_id],
         **{name: kind[order][starts] for name, kind in cells.kinds().items()},
     )
     return on_grid, order[starts]
@@ -190,9 +194,9 @@ def ends(cells: Cells) -> tuple[FloatArray, FloatArray]:
 
 
 def without(whole: Cells, part: Cells, score_bins: int | None, threshold: float | None) -> Cells:
-    """The rows of the first table that are not in the second; both exact, or both on the grid of the buckets.
+    """The rows of the first table that are not in the second; both exact, or both on the grid of the bins.
 
-    What the ends of a bucket are without the rows taken away is not known: they stay, and hold what is left.
+    What the ends of a bin are without the rows taken away is not known: they stay, and hold what is left.
     """
     place = _match(part, whole, score_bins, threshold)
     gone = {name: _at(place, getattr(part, name), whole) for name in COUNTS}
@@ -217,7 +221,7 @@ def without(whole: Cells, part: Cells, score_bins: int | None, threshold: float 
 
 
 def _scores_left(whole: Cells, gone: IntArray, distance: FloatArray) -> FloatArray:
-    """The mean score of each bucket without the rows that go: so many for each cell, so far from its mean in all."""
+    """The mean score of each bin without the rows that go: so many for each cell, so far from its mean in all."""
     starts = np.arange(whole.score.size) if whole.tie_starts is None else whole.tie_starts
     if not starts.size:
         return whole.score
@@ -231,8 +235,10 @@ def with_late_labels(whole: Cells, late: Cells, score_bins: int | None, threshol
     """The first table after labels have arrived: the labeled rows of the second were missing theirs in the first."""
     if whole.age is not None:
         raise InputError(
-            "late: the rows of the set have ages, and are older when their labels have come. Count the rows anew, as "
-            "of the later date."
+            "late",
+            "the rows of the set have ages",
+            "Rows are older when their labels have arrived.",
+            f"Count the rows again, with a later {named('as_of')}.",
         )
     place = late_places(whole, late, score_bins, threshold)
     positives, negatives = (_at(place, labels, whole) for labels in (late.positives, late.negatives))
@@ -255,8 +261,10 @@ def late_places(whole: Cells, late: Cells, score_bins: int | None, threshold: fl
         table, cell = (whole, at) if at < whole.score.size else (late, _first_stranger(late, place))
         n = int(arrived[at]) if at < whole.score.size else int((late.positives + late.negatives)[cell])
         raise InputError(
-            f"late: {n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
-            f"{'is' if there == 1 else 'are'} missing. Late labels belong to rows of this set that had none."
+            "late",
+            f"{n:,} {'label' if n == 1 else 'labels'} for {_where(table, cell)}, where {there:,} "
+            f"{'is' if there == 1 else 'are'} missing",
+            "Labels that arrive belong to rows of this set that had none.",
         )
     return place
 
@@ -269,8 +277,8 @@ def _keys(cells: Cells, score_bins: int | None, threshold: float | None, *, weig
         probability = _or_fill(cells.probability, cells, np.nan)
         return [*kinds, cells.decision, *weight, np.where(np.isnan(probability), -1.0, probability), cells.score]
     low = ends(cells)[0]
-    place = bucket_index(low, score_bins)
-    # A threshold makes the decisions; without one they tell rows of a bucket apart, but not scores.
+    place = bin_index(low, score_bins)
+    # A threshold makes the decisions; without one they tell rows of a bin apart, but not scores.
     sides = [cells.decision, *weight, place] if threshold is None else [*weight, 2 * place + (low >= threshold)]
     return [*kinds, *sides]
 
@@ -304,8 +312,10 @@ def _refuse_too_many(whole: Cells, part: Cells, place: IntArray, name: str, shor
     there = 0 if at == whole.score.size else int(getattr(whole, name)[at])
     n = int(getattr(part, name)[cell])
     raise InputError(
-        f"cells: {n:,} {_LABELED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the "
-        f"set has {there:,}. Only rows that are in a set can be taken out of it."
+        "cells",
+        f"{n:,} {_LABELED[name]} {'row' if n == 1 else 'rows'} to take away at {_where(part, cell)}, where the set "
+        f"has {there:,}",
+        "Only rows that are in a set can be taken out of it.",
     )
 
 
@@ -320,7 +330,7 @@ def _where(cells: Cells, cell: int) -> str:
     if cells.weight is not None:
         text += f" and weight {float(cells.weight[cell]):g}"
     if cells.stratum is not None:
-        text += f" in stratum {int(cells.stratum[cell])}"
+        text += f" in stratum {frames.stratum_name(int(cells.stratum[cell]))}"
     if cells.ages is not None:
         text += f" {describe_age(cells.ages, cell)}"
     return text if cells.propensity is None else f"{text} with propensity {float(cells.propensity[cell]):g}"

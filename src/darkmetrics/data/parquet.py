@@ -17,15 +17,19 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.age_grid import AGE_CODES, refine
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, bucket_index, nested_number
+from darkmetrics._kernels.bin_grid import MIN_BINS, bin_index, nested_number
 from darkmetrics.data.cells import COUNTS, KINDS, Cells, count_type
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import DataFile, readers, write_whole
+from darkmetrics.wording import code
 
 VERSION = 1
-_FACTS = ("format_version", "checksum", "threshold", "pos_label", "buckets", "has_weight", "has_probability")
+_FACTS = ("format_version", "checksum", "threshold", "pos_label", "score_bins", "has_weight", "has_probability")
 _NUMBERS = ("score", "weight", "probability", "low", "high", "propensity")
 _COLUMNS = (*_FACTS, "score", "decision", *COUNTS, "weight", "probability", "low", "high")
+# Names of columns in files of earlier versions.
+_OLD_NAMES = {"buckets": "score_bins"}
+_DAMAGED = "The file is damaged."
 _PARQUET = b"PAR1"
 # Beyond this, sums of whole numbers are not exact as floats.
 _MOST_ROWS = 2**53
@@ -44,12 +48,12 @@ def write_cells(path: Path, stored: Stored) -> None:
     """Writes the file; it appears when it is complete."""
     cells = stored.cells
     if not cells.score.size:
-        raise InputError("cells: none. A set without rows cannot be stored.")
+        raise InputError("cells", "none", "A set without rows cannot be stored.")
     constants = {
         "format_version": VERSION,
         "threshold": np.nan if stored.threshold is None else float(stored.threshold),
         "pos_label": _label_text(stored.pos_label),
-        "buckets": stored.score_bins or 0,
+        "score_bins": stored.score_bins or 0,
         "has_weight": cells.weight is not None,
         "has_probability": cells.probability is not None,
     }
@@ -67,14 +71,16 @@ def write_cells(path: Path, stored: Stored) -> None:
     try:
         write_whole(path, readers.parquet_bytes({name: constants[name] for name in _FACTS}, columns))
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}.") from None
+        raise InputError(str(path), f"cannot be written: {error.strerror or error}") from None
 
 
 def _label_text(label: Any) -> str:
     value = label.item() if isinstance(label, np.generic) else label
     if not isinstance(value, (bool, int, float, str)) or (isinstance(value, float) and not isfinite(value)):
         raise InputError(
-            f"pos_label: {label!r} of type {type(label).__name__} cannot be stored; a number, True, False or text can."
+            "pos_label",
+            f"{label!r} of type {type(label).__name__}",
+            "A label that is stored must be a number, True, False or text.",
         )
     return json.dumps(value)
 
@@ -100,25 +106,29 @@ def read_cells(path: Path) -> Stored:
 
 def _read(file: DataFile) -> Stored:
     if not _is_parquet(file):
-        raise InputError("is not Parquet. Expected cells that EvaluationSet.to_parquet wrote.")
+        raise InputError("", "not Parquet", fix="Pass a file that EvaluationSet.to_parquet wrote.")
     if "format_version" not in file.column_names:
         raise InputError(
-            "no column 'format_version', so these are not cells that EvaluationSet.to_parquet wrote. "
-            "EvaluationSet.from_frame reads a table of rows."
+            "",
+            "no column 'format_version'",
+            "Counts that EvaluationSet.to_parquet wrote have it.",
+            f"For a table of rows, pass {code('EvaluationSet(y_true, y_score, data=...)')}.",
         )
     # First of all: a newer format may have other columns.
     version = _constant("format_version", file.read(["format_version"])["format_version"])
     if isinstance(version, bool) or version != VERSION:
         newer = isinstance(version, (int, float)) and not isinstance(version, bool) and version > VERSION
-        advice = "Update darkmetrics to read it." if newer else "The file is damaged."
-        raise InputError(f"format_version: {version!r}, but this version of darkmetrics reads {VERSION}. {advice}")
+        finding = f"{version!r}, but this version of darkmetrics reads {VERSION}"
+        raise InputError("format_version", finding, fix="Update darkmetrics to read it." if newer else _DAMAGED)
+    stored_names = {_OLD_NAMES.get(name, name): name for name in file.column_names}
     for name in _COLUMNS:
-        if name not in file.column_names:
-            raise InputError(f"no column {name!r}. Cells of format {VERSION} have it; the file is damaged.")
-    for name in file.column_names:
+        if name not in stored_names:
+            raise InputError("", f"no column {name!r}", f"Cells of format {VERSION} have it.", _DAMAGED)
+    for name in stored_names:
         if name not in (*_COLUMNS, *KINDS):
-            raise InputError(f"an extra column {name!r}. Cells of format {VERSION} have none of that name.")
-    columns = file.read([*_COLUMNS, *(name for name in KINDS if name in file.column_names)])
+            raise InputError("", f"an extra column {name!r}", f"Cells of format {VERSION} have none of that name.")
+    read = file.read(list(stored_names.values()))
+    columns = {name: read[stored] for name, stored in stored_names.items()}
     facts = _checked_facts({name: _constant(name, columns[name]) for name in _FACTS})
     numbers: dict[str, AnyArray] = {name: _whole_numbers(name, columns[name]) for name in COUNTS}
     kept = (*_NUMBERS, "decision", "stratum", "age")
@@ -129,8 +139,10 @@ def _read(file: DataFile) -> Stored:
     _check_sides(stored)
     if facts["checksum"] is not None and _checksum(facts, numbers) != facts["checksum"]:
         raise InputError(
-            f"checksum: {facts['checksum']}, but that of the values is {_checksum(facts, numbers)}. They have changed "
-            "since they were written; the file is damaged."
+            "checksum",
+            f"{facts['checksum']}, but that of the values is {_checksum(facts, numbers)}",
+            "The values have changed since they were written.",
+            _DAMAGED,
         )
     return stored
 
@@ -149,7 +161,10 @@ def _constant(name: str, values: Any) -> Any:
     same = bool(missing.all()) if first is None else bool(np.all(labels == first)) and not missing.any()
     if not same:
         raise InputError(
-            f"{name}: differs between cells. It belongs to the whole set, and must be the same in each row."
+            name,
+            "values differ between cells",
+            "The value belongs to the whole set, and must be the same in each row.",
+            _DAMAGED,
         )
     return first
 
@@ -162,7 +177,10 @@ def _checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
             facts["threshold"] is None or _is_finite(facts["threshold"]),
             "It is a finite number, or null where decisions were given",
         ),
-        "buckets": (_is_bucket_number(facts["buckets"]), "It is 0 for exact scores, or a power of two of at least 16"),
+        "score_bins": (
+            _is_bin_number(facts["score_bins"]),
+            "It is 0 for exact scores, or a power of two of at least 16",
+        ),
         "has_weight": (isinstance(facts["has_weight"], bool), "It is true or false"),
         "has_probability": (isinstance(facts["has_probability"], bool), "It is true or false"),
         "pos_label": (
@@ -172,7 +190,7 @@ def _checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     for name, (holds, rule) in rules.items():
         if not holds:
-            raise InputError(f"{name}: {facts[name]!r}. {rule}; the file is damaged.")
+            raise InputError(name, repr(facts[name]), f"{rule}.", _DAMAGED)
     threshold = facts["threshold"]
     return {**facts, "threshold": None if threshold is None else float(threshold)}
 
@@ -185,10 +203,10 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
 
 
-def _is_bucket_number(score_bins: Any) -> bool:
+def _is_bin_number(score_bins: Any) -> bool:
     if not _is_whole(score_bins) or not 0 <= score_bins <= _MOST_ROWS:
         return False
-    return score_bins == 0 or bool(score_bins >= FEWEST_BUCKETS and nested_number(score_bins) == score_bins)
+    return score_bins == 0 or bool(score_bins >= MIN_BINS and nested_number(score_bins) == score_bins)
 
 
 def _label(text: Any) -> Any:
@@ -207,7 +225,7 @@ def _whole_numbers(name: str, values: Any) -> IntArray:
         items = [None if gap else item for item, gap in zip(array.tolist(), missing.tolist(), strict=True)]
         odd = next((i for i, item in enumerate(items) if not (item is None or _is_whole(item))), None)
         if odd is not None:
-            raise InputError(f"{name}: expected numbers, found {items[odd]!r} in cell {odd}; the file is damaged.")
+            raise InputError(name, f"{items[odd]!r} in cell {odd}", "Counts are numbers.", _DAMAGED)
         array = np.array([np.nan if item is None else float(item) for item in items])
     bad = missing | ~((array >= 0) & (array <= _MOST_ROWS) & (array == np.floor(array)))
     shown = np.where(missing, np.nan, array) if missing.any() else array
@@ -218,7 +236,7 @@ def _whole_numbers(name: str, values: Any) -> IntArray:
 def _numbers(name: str, values: Any) -> FloatArray:
     array, _ = frames.value_column(values, name)
     if array.dtype.kind == "b" and name != "decision":
-        raise InputError(f"{name}: expected numbers, found {bool(array[0])} in cell 0; the file is damaged.")
+        raise InputError(name, f"{bool(array[0])} in cell 0", "Values are numbers.", _DAMAGED)
     return frames.number_column(values, name)
 
 
@@ -228,15 +246,17 @@ def _check_values(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> 
     _refuse("missing", numbers["missing"], rows == 0.0, "A cell has at least one row, labeled or not")
     if rows.sum() > _MOST_ROWS:
         raise InputError(
-            f"positives, negatives and missing: {rows.sum():,.0f} rows in all cells. A set has at most {_MOST_ROWS:,}; "
-            "the file is damaged."
+            "positives, negatives and missing",
+            f"{rows.sum():,.0f} rows in all cells",
+            f"A set has at most {_MOST_ROWS:,}.",
+            _DAMAGED,
         )
     score, decision, weight, chance = (numbers[name] for name in ("score", "decision", "weight", "probability"))
     for name in ("score", "low", "high"):
         _refuse(name, numbers[name], ~np.isfinite(numbers[name]), "Scores are finite")
-    if not facts["buckets"]:
+    if not facts["score_bins"]:
         for name in ("low", "high"):
-            _refuse(name, numbers[name], numbers[name] != score, "Without buckets it is the score")
+            _refuse(name, numbers[name], numbers[name] != score, "Without bins it is the score")
     _refuse("decision", decision, ~((decision == 0.0) | (decision == 1.0)), "Decisions are true or false")
     if "stratum" in numbers:
         bad = ~frames.are_strata(numbers["stratum"], limit=2 * frames.MAX_STRATUM)
@@ -279,12 +299,12 @@ def _assembled(facts: Mapping[str, Any], numbers: Mapping[str, AnyArray]) -> Sto
         **{name: numbers[name].astype(dtype) for name in COUNTS},
         weight=numbers["weight"] if facts["has_weight"] else None,
         probability=numbers["probability"] if facts["has_probability"] else None,
-        low=numbers["low"] if facts["buckets"] else None,
-        high=numbers["high"] if facts["buckets"] else None,
+        low=numbers["low"] if facts["score_bins"] else None,
+        high=numbers["high"] if facts["score_bins"] else None,
         **kinds,
         propensity=numbers.get("propensity"),
     )
-    return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["buckets"] or None)
+    return Stored(cells, facts["threshold"], _label(facts["pos_label"]), facts["score_bins"] or None)
 
 
 def _check_order(stored: Stored) -> None:
@@ -304,7 +324,7 @@ def _check_order(stored: Stored) -> None:
 
 
 def _check_sides(stored: Stored) -> None:
-    """Scores lie in one bucket each, and on the side of the threshold that was decided."""
+    """Scores lie in one bin each, and on the side of the threshold that was decided."""
     cells, threshold = stored.cells, stored.threshold
     low, high = (cells.score, cells.score) if cells.low is None or cells.high is None else (cells.low, cells.high)
     if stored.score_bins is not None:
@@ -312,14 +332,14 @@ def _check_sides(stored: Stored) -> None:
         for name, end in (("low", low), ("high", high)):
             differs = np.concatenate([[False], end[1:] != end[:-1]])
             _refuse(name, end, tied & differs, "Cells of one score have one low and one high")
-        place = bucket_index(low, stored.score_bins)
-        inside = (low <= cells.score) & (cells.score <= high) & (place == bucket_index(high, stored.score_bins))
-        # A bucket is there once, or once on each side of the threshold.
+        place = bin_index(low, stored.score_bins)
+        inside = (low <= cells.score) & (cells.score <= high) & (place == bin_index(high, stored.score_bins))
+        # A bin is there once, or once on each side of the threshold.
         again = ~tied[1:] & (place[1:] == place[:-1])
         if threshold is not None:
             again &= (high[:-1] >= threshold) | (low[1:] < threshold)
         inside[1:] &= tied[1:] | ((low[1:] > high[:-1]) & ~again)
-        rule = "The mean of a bucket lies between its low and high, in a bucket of its own"
+        rule = "The mean of a bin lies between its low and high, in a bin of its own"
         _refuse("score", cells.score, ~inside, rule)
     if threshold is not None:
         wrong = (cells.decision != (low >= threshold)) | (cells.decision != (high >= threshold))
@@ -331,4 +351,4 @@ def _refuse(name: str, values: AnyArray, bad: BoolArray | AnyArray, rule: str) -
         at = int(np.argmax(bad))
         value = values[at].item()
         shown = int(value) if isinstance(value, float) and value.is_integer() else value
-        raise InputError(f"{name}: {shown!r} in cell {at}. {rule}; the file is damaged.")
+        raise InputError(name, f"{shown!r} in cell {at}", f"{rule}.", _DAMAGED)

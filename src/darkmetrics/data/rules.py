@@ -5,40 +5,39 @@ from typing import Any
 
 import numpy as np
 
-from darkmetrics import frames
+from darkmetrics import constraints, frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import counted
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import code, named, setting
 
-
-def is_number(value: Any) -> bool:
-    """Whether a setting is a single number; True and False are none."""
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-
-
-def is_whole(value: Any) -> bool:
-    """The same for a whole number: 3, and not 3.0."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+# Packages that still import these from here.
+is_number, is_whole = constraints.is_number, constraints.is_whole
 
 
 def check_length(values: AnyArray, name: str, rows: int) -> None:
     """One value per row."""
     if values.size != rows:
-        raise InputError.about(
-            name, f"{counted(values.size, 'value')}, but y_score has {rows:,}. Both need one per row."
+        raise InputError(
+            name,
+            f"{counted(values.size, 'value')}, but {named('y_score')} has {rows:,}",
+            "Both need one per row.",
         )
 
 
-def check_finite(values: FloatArray, name: str, advice: str) -> None:
+def check_finite(values: FloatArray, name: str, rule: str, fix: str = "") -> None:
     """No NaN and no infinity."""
     finite = np.isfinite(values)
     if not finite.all():
         bad = values[~finite]
         found = "NaN (first at" if np.isnan(bad).all() else f"not finite (first {_shown(bad[0])} at"
-        raise InputError.about(
+        raise InputError(
             name,
-            f"{bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} "
-            f"row {int(np.argmin(finite))}). {advice}",
+            f"{bad.size:,} of {values.size:,} values {'is' if bad.size == 1 else 'are'} {found} row "
+            f"{int(np.argmin(finite))})",
+            rule,
+            fix,
         )
 
 
@@ -47,13 +46,14 @@ def check_label_values(pos_label: Any, missing_label: Any) -> None:
     also_missing = frames.meaning_missing(missing_label)
     for name, value in (("pos_label", pos_label), *(("missing_label", one) for one in also_missing)):
         if frames.is_container(type(value)):
-            rule = "one label value" if name == "pos_label" else "one label value or a list of some"
-            raise InputError.about(name, f"expected {rule}, got {value!r} of type {type(value).__name__}.")
+            rule = "a single label" if name == "pos_label" else "a label, or a list of labels"
+            raise InputError(name, f"{value!r} of type {type(value).__name__}", f"It must be {rule}.")
     if frames.is_missing(pos_label):
-        raise InputError(f"pos_label: {pos_label!r} means a missing label. Say which label is positive.")
+        fix = f"Set {setting('pos_label')} to the positive label."
+        raise InputError("pos_label", f"{pos_label!r} means a missing label", "", fix)
     both = next((one for one in also_missing if bool(pos_label == one)), None)
     if both is not None:
-        raise InputError(f"missing_label: {both!r} is also pos_label. A label cannot be both.")
+        raise InputError("missing_label", f"{both!r} is also {named('pos_label')}", "A label cannot be both.")
 
 
 def equals(labels: AnyArray, missing: BoolArray, value: Any) -> BoolArray:
@@ -96,28 +96,28 @@ def positive_labels(
             return np.asarray(one & ~missing, dtype=np.bool_), [0, 1]
     classes = _classes(labels, missing)
     if len(classes) > 2:
-        found = _classes(labels, missing, frames.MOST_LABELS)
-        third, besides, more = _odd_one_out(found, pos_label)
-        rule = "Decisions take two values."
-        if name == "y_true":
-            besides, rule = besides + more, _rule_for_labels(found, pos_label, missing_label)
-        at = int(np.argmax(equals(labels, missing, third)))
-        raise InputError.about(name, f"a third value {_shown(third)} at row {at} besides {besides}. {rule}")
+        classes = _classes(labels, missing, frames.MOST_LABELS)
+        third, _, _ = _odd_one_out(classes, pos_label)
+        row = int(np.argmax(equals(labels, missing, third)))
+        raise _third_class_error(classes, pos_label, missing_label, name, f" at row {row}")
     _check_positive_there(classes, pos_label, name)
     return equals(labels, missing, pos_label), classes
 
 
 def _check_positive_there(classes: list[Any], pos_label: Any, name: str) -> None:
-    if classes and pos_label not in classes:
-        # One class alone may well be the negative one, unless nobody has said which one is positive.
-        unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
-        if len(classes) >= 2 or unsaid:
-            shown = " and ".join(_shown(c) for c in classes)
-            hint = "Say which one is positive with pos_label=."
-            word = next((c for c in classes if isinstance(c, str) and _is_gap_word(c)), None)
-            if word is not None and not isinstance(pos_label, str):
-                hint += f" If {word!r} means missing, say missing_label={word!r}; these labels are text, as '1' is."
-            raise InputError.about(name, f"pos_label={pos_label!r} is not among the labels ({shown}). {hint}")
+    if not classes or pos_label in classes:
+        return
+    # One class alone may well be the negative one, unless nobody has said which one is positive.
+    unsaid = pos_label == 1 and not all(c in (-1, 0) for c in classes)
+    if len(classes) >= 2 or unsaid:
+        finding = f"{setting('pos_label', pos_label)} is not among the labels ({' and '.join(map(_shown, classes))})"
+        fix = f"Set {setting('pos_label')} to the positive label."
+        word = next((c for c in classes if isinstance(c, str) and _is_gap_word(c)), None)
+        if word is not None and not isinstance(pos_label, str):
+            fix += (
+                f" If {word!r} means missing, pass {setting('missing_label', word)}; these labels are text, as '1' is."
+            )
+        raise InputError(name, finding, "", fix)
 
 
 def check_classes(classes: list[Any], pos_label: Any, name: str, missing_label: Any = None) -> None:
@@ -126,9 +126,7 @@ def check_classes(classes: list[Any], pos_label: Any, name: str, missing_label: 
     `classes` has `pos_label`, if it occurs, and the first few of the others.
     """
     if len(classes) > 2:
-        third, besides, more = _odd_one_out(classes, pos_label)
-        rule = _rule_for_labels(classes, pos_label, missing_label)
-        raise InputError.about(name, f"a third value {_shown(third)} besides {besides}{more}. {rule}")
+        raise _third_class_error(classes, pos_label, missing_label, name)
     _check_positive_there(classes, pos_label, name)
 
 
@@ -154,28 +152,37 @@ def _odd_one_out(classes: list[Any], pos_label: Any) -> tuple[Any, str, str]:
     return third, pair, f", and more: {', '.join(more)}" if more else ""
 
 
-def _rule_for_labels(classes: list[Any], pos_label: Any, missing_label: Any) -> str:
-    rule = "Labels take two values; the rest must be missing."
-    if pos_label not in classes and any(_is_code(c) for c in classes):
-        rule += f" pos_label={pos_label!r} is none of them: say which one is positive with pos_label=."
+def _third_class_error(
+    classes: list[Any], pos_label: Any, missing_label: Any, name: str, where: str = ""
+) -> InputError:
+    """Return the error for more than two classes: which is the third, and what it may mean."""
+    third, pair, more = _odd_one_out(classes, pos_label)
+    finding = f"a third value {_shown(third)}{where} in addition to {pair}"
+    if name == "y_pred":
+        return InputError(name, finding, "Predictions take two values.")
+    rule, fixes = "Labels take two values, or are missing.", []
     spelled: dict[str, str] = {}
     for word in (c for c in classes if isinstance(c, str)):
         twin = spelled.setdefault(word.strip().casefold(), word)
         if twin != word:
-            rule += f" {twin!r} and {word!r} differ in case or spaces alone: spell them alike."
-            classes = [c for c in classes if _is_gap_word(c)]
+            fixes.append(f"Spell {twin!r} and {word!r} alike, which differ in case or spaces alone.")
             break
-    codes = [c for c in classes if c not in (0, 1, "0", "1", pos_label) and _is_code(c)]
-    if codes:
-        gaps = [c for c in codes if _is_gap_word(c)] or [c for c in codes[-1:] if not isinstance(c, str)]
-        if not gaps:
-            return f"{rule} If one of them means missing, say missing_label=."
-        told = [c for c in frames.meaning_missing(missing_label) if not frames.is_missing(c)]
-        every = ", ".join(_shown(c) for c in (*told, *gaps))
+    if pos_label not in classes and any(map(_is_code, classes)):
+        fixes.append(f"{setting('pos_label', pos_label)} is none of them: set it to the positive label.")
+    gaps = [c for c in classes if c != pos_label and _is_gap_word(c)]
+    if gaps:
+        stated = [c for c in frames.meaning_missing(missing_label) if not frames.is_missing(c)]
+        codes = [int(c) if isinstance(c, float) and c.is_integer() else c for c in (*stated, *gaps)]
         words = " and ".join(_shown(c) for c in gaps)
-        rule += f" If {words} {'means' if len(gaps) == 1 else 'mean'} missing, say missing_label="
-        rule += f"{every}." if len(told) + len(gaps) == 1 else f"[{every}]."
-    return rule
+        mean = "means" if len(gaps) == 1 else "mean"
+        fixes.append(
+            f"If {words} {mean} missing, pass {setting('missing_label', codes[0] if len(codes) == 1 else codes)}."
+        )
+    elif not fixes and all(map(_is_code, classes)):
+        one_class = code(f"{name} == {_shown(pos_label)}", "one class") if name == "y_true" else "a column of 0 and 1"
+        fixes.append(f"To evaluate {_shown(pos_label)} against all other classes, pass {one_class} as the labels.")
+        fixes.append(f"If a value means missing, pass {setting('missing_label')}.")
+    return InputError(name, finding + more, rule, " ".join(fixes))
 
 
 _GAP_WORDS = ("", "-1", "?", "<na>", "n/a", "na", "nan", "nat", "none", "null", "missing", "unknown")
@@ -210,21 +217,9 @@ THRESHOLD = DefaultThreshold(0.5)
 
 
 def threshold_number(threshold: Any) -> float:
-    """A threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
-    try:
-        if isinstance(threshold, (str, bytes)) or getattr(threshold, "ndim", 0) != 0:
-            raise TypeError
-        cut = float(threshold)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"threshold: expected a number, got {threshold!r}.") from None
-    if np.isnan(cut):
-        raise InputError("threshold: NaN. Scores are compared with the threshold, so it must be a number.")
-    if np.isinf(cut):
-        raise InputError(
-            f"threshold: {cut:g}. It must be finite: to flag {'no row' if cut > 0 else 'every row'}, give a number "
-            f"{'above' if cut > 0 else 'below'} all scores."
-        )
-    return cut
+    """Return a threshold as a finite number: an infinite one has no place on an axis, in JSON or between two others."""
+    check_value("threshold", threshold)
+    return float(threshold)
 
 
 def decided_from(threshold: Any, given: str | None) -> float | None:
@@ -233,7 +228,8 @@ def decided_from(threshold: Any, given: str | None) -> float | None:
         return THRESHOLD if given is None else None
     cut = threshold_number(threshold)
     if given is not None:
-        raise InputError(f"threshold: {cut!r}, but {given} already gives the decisions. Give one of them.")
+        finding = f"{cut!r}, but {named(given)} already has the predictions"
+        raise InputError("threshold", finding, "", "Pass one of the two.")
     return cut
 
 
@@ -242,7 +238,7 @@ def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) 
     decisions, gaps = frames.label_column(y_pred, "y_pred")
     check_length(decisions, "y_pred", rows)
     if gaps.any():
-        raise InputError(f"y_pred: missing at row {int(np.argmax(gaps))}. Every row needs a decision.")
+        raise InputError("y_pred", f"missing at row {int(np.argmax(gaps))}", "Every row needs a prediction.")
     found = _classes(decisions, gaps)
     pos_label, known = frames.meant_decisions(found, pos_label, classes, truth=decisions.dtype.kind == "b")
     positive, found = positive_labels(decisions, gaps, pos_label, "y_pred")
@@ -250,7 +246,8 @@ def given_decisions(y_pred: Any, rows: int, pos_label: Any, classes: list[Any]) 
     if stranger is not None and len(known) > 1:
         at = int(np.argmax(equals(decisions, gaps, stranger)))
         labels = " and ".join(_shown(c) for c in known[:2])
-        raise InputError(f"y_pred: {_shown(stranger)} at row {at} is none of the labels ({labels}).")
+        finding = f"{_shown(stranger)} at row {at} is none of the labels ({labels})"
+        raise InputError("y_pred", finding, "Predictions are labels, or 0 and 1.")
     return positive
 
 
@@ -267,25 +264,26 @@ def row_weights(sample_weight: Any, rows: int) -> FloatArray | None:
 def given_weights(sample_weight: Any) -> FloatArray:
     """Weights as numbers: finite, and not negative."""
     weight = frames.number_column(sample_weight, "sample_weight")
-    check_finite(weight, "sample_weight", "Weights must be finite; a row that shall not count has weight 0.")
+    check_finite(weight, "sample_weight", "Weights must be finite.", "Pass weight 0 for rows to leave out.")
     if (weight < 0.0).any():
         first = int(np.argmax(weight < 0.0))
-        raise InputError(f"sample_weight: {_shown(weight[first])} at row {first}. Weights must not be negative.")
+        raise InputError("sample_weight", f"{_shown(weight[first])} at row {first}", "Weights must not be negative.")
     return weight
 
 
 def row_strata(strata: Any, rows: int) -> IntArray | None:
-    """The stratum of each row, if it was given."""
+    """Return the number of the stratum of each row, if there are strata."""
     if strata is None:
         return None
-    number = frames.number_column(strata, "strata")
+    number = frames.stratum_column(strata)
     check_length(number, "strata", rows)
     good = frames.are_strata(number)
     if not good.all():
         first = int(np.argmin(good))
         raise InputError(
-            f"strata: {_shown(number[first])} at row {first}. Strata are whole numbers below 2**52 in size; every row "
-            "needs one."
+            "strata",
+            f"{_shown(number[first])} at row {first}",
+            "Every row needs a stratum: text, or a whole number below 2**52 in size.",
         )
     return number.astype(np.int64)
 
@@ -295,20 +293,22 @@ def row_groups(groups: Any, rows: int) -> IntArray | None:
     if groups is None:
         return None
     if not hasattr(groups, "__iter__") or isinstance(groups, str):
-        raise InputError(f"clusters: {groups!r}. Give one value per row.")
+        raise InputError("clusters", repr(groups), "", "Pass one value per row.")
     to_list = next((getattr(groups, name) for name in ("tolist", "to_pylist") if hasattr(groups, name)), None)
     values = list(groups) if to_list is None else to_list()
     check_length(np.empty(len(values)), "clusters", rows)
     absent = next((i for i, value in enumerate(values) if frames.is_missing(value)), None)
     if absent is not None:
         raise InputError(
-            f"clusters: no value at row {absent}. Every row needs a cluster ID; give rows without a cluster a unique "
-            "one."
+            "clusters",
+            f"no value at row {absent}",
+            "Every row needs a cluster ID.",
+            "Pass a unique ID for a row without a cluster.",
         )
     try:
         different = set(values)
     except TypeError:
-        raise InputError("clusters: values that cannot be compared. Give text, numbers or dates.") from None
+        raise InputError("clusters", "values that cannot be compared", "", "Pass text, numbers or dates.") from None
     # In the order of the values, as tables have them, so that neither rows nor their order say what is drawn for whom.
     try:
         ordered = sorted(different)
@@ -328,7 +328,7 @@ def row_propensities(propensity: Any, missing: BoolArray, *, aged: bool = False)
     if odd.any():
         first = int(np.argmax(odd))
         label = "without a label" if missing[first] else "with a label"
-        raise InputError(f"propensity: {_shown(chance[first])} at row {first}, {label}. {frames.PROPENSITY_RULE}")
+        raise InputError("propensity", f"{_shown(chance[first])} at row {first}, {label}", frames.PROPENSITY_RULE)
     return chance
 
 
@@ -340,8 +340,10 @@ def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None
     rows, gaps = missing.size, int(missing.sum())
     if chance.size not in (rows, gaps):
         raise InputError(
-            f"probability: {counted(chance.size, 'value')} for {rows:,} rows of which {gaps:,} are missing their "
-            "label. Give one per row, or one per missing row."
+            "probability",
+            f"{counted(chance.size, 'value')} for {rows:,} rows, {gaps:,} of them without a label",
+            "",
+            "Pass one per row, or one per row without a label.",
         )
     per_row = chance.size == rows
     # Written so that NaN is bad, except where a label makes the probability superfluous.
@@ -351,7 +353,7 @@ def row_probabilities(probability: Any, missing: BoolArray) -> FloatArray | None
     if bad.any():
         first = int(np.argmax(bad))
         place = f"row {first}" if per_row else f"position {first} of the {gaps:,} missing rows"
-        raise InputError(f"probability: {_shown(chance[first])} at {place}. Probabilities must lie in [0, 1].")
+        raise InputError("probability", f"{_shown(chance[first])} at {place}", "Probabilities must lie in [0, 1].")
     if not per_row:
         full = np.full(rows, np.nan)
         full[missing] = chance

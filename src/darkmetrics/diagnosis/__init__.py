@@ -3,7 +3,7 @@
 Import rule: a diagnosis knows label models, metrics and methods; evaluations know it, not the other way round.
 """
 
-from darkmetrics.diagnosis.reasons import Reason
+from darkmetrics.diagnosis.mechanisms import MechanismEstimate
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.run import diagnose, diagnosis_of
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
@@ -14,8 +14,8 @@ __all__ = [
     "CalibrationCheck",
     "Diagnosis",
     "Estimate",
+    "MechanismEstimate",
     "MixtureCheck",
-    "Reason",
     "ReferenceCheck",
     "ReliabilityBin",
     "ScoreDifference",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics.diagnosis import verdict
-from darkmetrics.diagnosis.reasons import Reason
+from darkmetrics.diagnosis.mechanisms import MechanismEstimate
 from darkmetrics.diagnosis.scores import MixtureCheck, ScoreDifference
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.base import Estimate, percent_text
@@ -28,7 +28,7 @@ class Diagnosis(Result):
         Rows of the reference set.
     score_difference : ScoreDifference or None
         Do missing rows have other scores than labeled ones?
-    reasons : mapping from name to Reason
+    mechanisms : mapping from name to MechanismEstimate
         Share of positives among the missing rows, and the metrics, if labels are missing "by score", "by label",
         (with reference rows) "by score and label" or (with ages) "late".
     labeled_only : mapping
@@ -42,10 +42,10 @@ class Diagnosis(Result):
     overlap : OverlapCheck or None
         How many of the missing rows have scores at which there are hardly any labels?
     absent : mapping
-        For each part that is None, or reason that is not there: why.
+        For each part that is None, or mechanism that is not there: why.
     stated : str or None
         What the evaluation was told about why labels are missing: the word for `missingness=`, or "probabilities" where
-        a label model gives these whatever the reason; None when nothing was said.
+        a label model gives these whatever the mechanism; None when nothing was said.
     groups : int
         The rows are the sum of so many groups, each with a label model of its own; 0: they are one.
     arrival : Arrival or None
@@ -60,7 +60,7 @@ class Diagnosis(Result):
 
     counts: Mapping[str, int]
     n_reference: int
-    reasons: Mapping[str, Reason]
+    mechanisms: Mapping[str, MechanismEstimate]
     labeled_only: Mapping[str, float]
     score_difference: ScoreDifference | None
     mixture: MixtureCheck | None
@@ -104,12 +104,12 @@ class Diagnosis(Result):
             "verdict": self.verdict,
             "score_difference": _plain(self.score_difference, "p_value", "differs", "words"),
             "labeled_prevalence": self.labeled_prevalence,
-            "reasons": {
+            "mechanisms": {
                 name: {
-                    "prevalence": plain_numbers(reason.prevalence._asdict()),
-                    "metrics": {key: plain_numbers(value._asdict()) for key, value in reason.metrics.items()},
+                    "prevalence": plain_numbers(mechanism.prevalence._asdict()),
+                    "metrics": {key: plain_numbers(value._asdict()) for key, value in mechanism.metrics.items()},
                 }
-                for name, reason in self.reasons.items()
+                for name, mechanism in self.mechanisms.items()
             },
             "labeled_only": plain_numbers(self.labeled_only),
             "mixture": _plain(self.mixture, "refutes_by_label"),
@@ -141,16 +141,16 @@ class Diagnosis(Result):
     def tables(self) -> list[tuple[str, list[str], list[list[str]]]]:
         """Title, header and rows of each table that has something to show."""
         tables = []
-        if self.reasons:
-            share = self.labeled_prevalence
-            rows = [["positive", "no labels" if share is None else f"{share:.1%}"]]
-            rows[0] += [percent_text(reason.prevalence) for reason in self.reasons.values()]
+        if self.mechanisms:
+            prevalence = self.labeled_prevalence
+            rows = [["positive", "no labels" if prevalence is None else f"{prevalence:.1%}"]]
+            rows[0] += [percent_text(mechanism.prevalence) for mechanism in self.mechanisms.values()]
             for name, value in self.labeled_only.items():
-                shown = [_interval(reason.metrics[name]) for reason in self.reasons.values()]
-                rows.append([name, "no labels" if share is None else number_text(value, 3), *shown])
+                cells = [_interval(mechanism.metrics[name]) for mechanism in self.mechanisms.values()]
+                rows.append([name, "no labels" if prevalence is None else number_text(value, 3), *cells])
             without = ", had no chances been given" if self.stated == "propensity" else ""
             title = f"Positive missing rows, and the metrics, by what labels are missing by{without} (90% intervals)"
-            tables.append((title, ["", "labeled only", *self.reasons], rows))
+            tables.append((title, ["", "labeled only", *self.mechanisms], rows))
         if self.calibration is not None:
             header = ["scores", "labeled rows", "positive", "calibrated"]
             bins = [

@@ -10,21 +10,27 @@ from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.arguments import evaluation_set_from
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.diagnosis.reasons import REASONS, reason_of
+from darkmetrics.diagnosis.mechanisms import MECHANISMS, estimate_mechanism
 from darkmetrics.diagnosis.result import Diagnosis
 from darkmetrics.diagnosis.scores import mixture_check, score_difference
-from darkmetrics.exceptions import CalibrationWarning, InputError
+from darkmetrics.exceptions import CalibrationWarning
 from darkmetrics.metrics import DEFAULT_METRICS, Metric, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.arrival import Arrival
 from darkmetrics.missingness.arrival_curves import arrival_of
 from darkmetrics.missingness.base import MissingnessLike
-from darkmetrics.missingness.checks import AbsentError, calibration_check, overlap_check, raw_check, reference_check
+from darkmetrics.missingness.checks import (
+    AbsentError,
+    calibration_check,
+    overlap_check,
+    raw_check,
+    reference_check,
+    run_check,
+)
 from darkmetrics.missingness.choice import mechanism_from
 from darkmetrics.missingness.delayed import Delayed
 from darkmetrics.missingness.fit_data import FitData
-from darkmetrics.missingness.reference import Reference
-from darkmetrics.missingness.score_table import reference_set
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 
 # Name of each part and the function that computes it.
@@ -56,8 +62,8 @@ def diagnose(
     """Why are labels missing, and does it matter?
 
     Says what the data show (do missing rows have other scores, can they be a mixture of the labeled classes, does the
-    calibration fit, do the labels agree with reference rows), what each reason would mean for the metrics, and what no
-    data can tell.
+    calibration fit, do the labels agree with reference rows), what each mechanism would mean for the metrics, and
+    what no data can tell.
 
     Parameters
     ----------
@@ -67,7 +73,7 @@ def diagnose(
         `dm.missing.Reference(...)`: fully labeled rows to compare with, such as the test set of the model.
         `dm.missing.Delayed(...)`: the diagnosis shows when labels arrive.
     metrics : str, Metric, callable, or a sequence or mapping of these
-        The metrics whose movement between the reasons is reported.
+        The metrics whose movement between the mechanisms is reported.
 
     Returns
     -------
@@ -90,7 +96,7 @@ def diagnose(
     >>> diagnosis = dm.diagnose(y_true, y_score)
     >>> diagnosis.missingness
     'by score or by label'
-    >>> {name: round(reason.prevalence.mean, 2) for name, reason in diagnosis.reasons.items()}
+    >>> {name: round(mechanism.prevalence.mean, 2) for name, mechanism in diagnosis.mechanisms.items()}
     {'by score': 0.4, 'by label': 0.71}
     """
     given = dict(locals())
@@ -98,7 +104,7 @@ def diagnose(
     settings = {name: value for name, value in given.items() if name not in ("metrics", "missingness")}
     rows = evaluation_set_from(**settings, missingness=mechanism)
     reference = getattr(mechanism, "reference", None)
-    if isinstance(reference, Reference):
+    if reference is not None:
         reference = reference_set(reference, rows.pos_label, missing_label)
     return diagnosis_of(rows, reference, chosen)
 
@@ -123,21 +129,25 @@ def diagnosis_of(
     absent: dict[str, str] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CalibrationWarning)  # the verdict says how few labels there are
-        checks = {name: _part(name, absent, check, fit_data) for name, check in _CHECKS.items()}
-        reasons = {
-            name: _part(name, absent, reason_of, name, fit_data, metrics, fills) for name in REASONS if not groups
+        checks = {name: run_check(name, absent, check, fit_data) for name, check in _CHECKS.items()}
+        mechanisms = {
+            name: run_check(name, absent, estimate_mechanism, name, fit_data, metrics, fills)
+            for name in MECHANISMS
+            if not groups
         }
         if late is None and data.cells.age is not None and not groups:
-            late = _part("late", absent, _late, data)
+            late = run_check("late", absent, _late, data)
         if late is not None:
-            reasons["late"] = _part("late", absent, reason_of, "late", fit_data, metrics, fills, late[1])
+            mechanisms["late"] = run_check(
+                "late", absent, estimate_mechanism, "late", fit_data, metrics, fills, late[1]
+            )
     labeled = data.n_labeled > 0
     return Diagnosis(
         counts=data.counts(),
         n_reference=0 if fit_data.reference is None else int(fit_data.reference.labeled.sum()),
-        reasons={name: reason for name, reason in reasons.items() if reason is not None},
+        mechanisms={name: estimate for name, estimate in mechanisms.items() if estimate is not None},
         labeled_only={metric.name: metric.value(data, fills[metric.name]) if labeled else np.nan for metric in metrics},
-        absent=absent | dict.fromkeys(REASONS if groups else (), "the groups have label models of their own."),
+        absent=absent | dict.fromkeys(MECHANISMS if groups else (), "the groups have label models of their own."),
         stated=stated,
         groups=groups,
         arrival=None if late is None else late[0],
@@ -150,12 +160,3 @@ def _late(data: EvaluationSet) -> tuple[Arrival, Posterior]:
         raise AbsentError("no label is missing.")
     learned, posterior = Delayed().learn(data)
     return arrival_of(learned, data), posterior
-
-
-def _part(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:
-    """A part of the diagnosis, or None with the reason kept."""
-    try:
-        return compute(*arguments)
-    except (AbsentError, InputError) as reason:  # a label model that refuses says what is missing and what to do
-        absent[name] = str(reason)
-        return None

@@ -70,8 +70,8 @@ def score_difference(fit_data: FitData) -> ScoreDifference:
         labeled, missing = (np.add.reduceat(counts, cells.tie_starts) for counts in (labeled, missing))
     if labeled.size == 1:
         raise AbsentError("all scores are equal.")
-    found = compared(labeled, missing)
-    return ScoreDifference(found.effect, found.distance, found.p_location, found.p_shape)
+    comparison = compared(labeled, missing)
+    return ScoreDifference(comparison.effect, comparison.distance, comparison.p_location, comparison.p_shape)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Self
 
@@ -12,11 +12,13 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import Numbers, RngLike
+from darkmetrics.calls import answer_attribute
 from darkmetrics.certificate import Certificate, exact_certificate, kept_certificate
-from darkmetrics.data.rules import is_number
+from darkmetrics.constraints import check_value, checked
 from darkmetrics.exceptions import InputError, MethodError
+from darkmetrics.foreign_words import DISTRIBUTION_ATTRIBUTES, DISTRIBUTION_METHODS
 from darkmetrics.storing import made_of
-from darkmetrics.tables import decimals_for, finite, html_table, interval_text, number_text
+from darkmetrics.tables import decimals_for, finite, html_table, interval_text, level_text, number_text
 
 # Values of a metric that differ by at most this fraction of their own size are one atom: the difference is a rounding
 # error. A fraction of the largest value would merge all small values.
@@ -52,7 +54,7 @@ class DrawMoments(NamedTuple):
         return cls(weight, mean, np.maximum(var, 0.0))
 
     def total(self) -> tuple[float, float]:
-        """Return mean and variance of the mixture (law of total variance)."""
+        """Return mean and variance of the mixture (total variance)."""
         mean = float(self.weight @ self.mean)
         return mean, float(self.weight @ (self.var + (self.mean - mean) ** 2))
 
@@ -67,10 +69,7 @@ def slack(t: FloatArray, noise: float) -> FloatArray:
 
 def check_level(confidence_level: Any, name: str = "confidence_level") -> float:
     """Validate the probability of an interval."""
-    if not is_number(confidence_level) or not 0.0 < confidence_level < 1.0:
-        percent = is_number(confidence_level) and 50.0 <= confidence_level < 100.0
-        hint = f" Give {confidence_level / 100.0:.6g} for {confidence_level:.6g}%." if percent else ""
-        raise InputError(f"{name}: {confidence_level!r}. It must lie strictly between 0 and 1.{hint}")
+    check_value(name, confidence_level)
     return float(confidence_level)
 
 
@@ -81,22 +80,7 @@ def _parse_numbers(name: str, value: Any) -> FloatArray:
             return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InputError(f"{name}: expected a number or an array of numbers, got {reprlib.repr(value)}.")
-
-
-# What people try by the names of other libraries, and the call to make.
-_INSTEAD = {
-    "confidence_interval": "interval(0.9)",
-    "conf_int": "interval(0.9)",
-    "ci": "interval(0.9)",
-    "quantile": "ppf(q)",
-    "percentile": "ppf(q / 100)",
-    "sample": "rvs(size)",
-    "value": "mean()",
-    "estimate": "mean()",
-    "stderr": "std()",
-    "plot": "plot(metric) of the evaluation",
-}
+    raise InputError(name, reprlib.repr(value), "It must be a number or an array of numbers.")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,6 +107,8 @@ class MetricDistribution(ABC):
         Mean and variance of the metric at each posterior draw, if there are several draws.
     noise : float
         Rounding error of the metric's values in addition to their own last digits (`Functional.noise`).
+    confidence_level : float
+        Probability of `interval()`: that of the evaluation.
     """
 
     method: str = "exact"
@@ -132,6 +118,7 @@ class MetricDistribution(ABC):
     bounds_sharp: bool = True
     by_draw: DrawMoments | None = None
     noise: float = 0.0
+    confidence_level: float = 0.9
     # Computes the proven error bound; None if nothing is proven, or nothing has to be.
     certify: Callable[[Any], Certificate | None] | None = field(default=None, repr=False)
 
@@ -152,8 +139,7 @@ class MetricDistribution(ABC):
         return self._moments()
 
     def __getattr__(self, name: str) -> Any:
-        hint = f" Call {_INSTEAD[name]}." if name in _INSTEAD else ""
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}.{hint}")
+        return answer_attribute(self, name, DISTRIBUTION_METHODS, DISTRIBUTION_ATTRIBUTES)
 
     def mean(self) -> float:
         """Return the expected value: the point estimate to report."""
@@ -180,12 +166,18 @@ class MetricDistribution(ABC):
         return self._apply(_parse_numbers("t", t), lambda x: 1.0 - self._cdf(x, left=False))
 
     def pit(self, t: Numbers) -> Any:
-        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right."""
+        """Return the PIT (F(t-) + F(t)) / 2 of a realized value; it is uniform if the distribution is right.
+
+        The paper's PIT is F(t), the `cdf`, which is larger at an atom.
+        """
         values = _parse_numbers("t", t)
         if values.size > 2 and set(np.unique(values)) == {0.0, 1.0} and self._excludes_zero_and_one():
             raise InputError(
-                f"t: {values.size:,} values, each of them 0 or 1, look like labels. Give the value of the metric under "
-                "them; dm.verify tests an evaluation against labels that arrived later."
+                "t",
+                f"{values.size:,} values, each of them 0 or 1, look like labels",
+                "",
+                "Pass the value of the metric under these labels. dm.verify tests an evaluation against labels that "
+                "arrived later.",
             )
         return self._apply(values, lambda x: 0.5 * (self._cdf(x, left=True) + self._cdf(x, left=False)))
 
@@ -202,7 +194,7 @@ class MetricDistribution(ABC):
         levels = _parse_numbers("q", q)
         if bool(np.any(~((levels >= 0.0) & (levels <= 1.0)))):
             bad = levels.ravel()[np.argmax(~((levels.ravel() >= 0.0) & (levels.ravel() <= 1.0)))]
-            raise InputError(f"q: {bad:g}. Quantile levels must lie in [0, 1].")
+            raise InputError("q", f"{bad:g}", "Quantile levels must lie in [0, 1].")
         return self._apply(levels, self._quantiles)
 
     def _quantiles(self, q: FloatArray) -> FloatArray:
@@ -219,36 +211,48 @@ class MetricDistribution(ABC):
             return self.certify(self)
         return exact_certificate(self._cdf) if self.method == "exact" else None
 
-    def interval(self, confidence_level: float = 0.9, *, certified: bool = False) -> Interval:
+    def at_level(self, confidence_level: float) -> Self:
+        """Return the distribution with another probability of `interval()`."""
+        is_same = confidence_level == self.confidence_level
+        return self if is_same else replace(self, confidence_level=check_level(confidence_level))
+
+    def interval(self, confidence_level: float | None = None, *, certified: bool = False) -> Interval:
         """Return the equal-tailed interval that contains the metric with at least this probability.
+
+        By default it is the confidence level of the evaluation.
 
         `certified`: widen the interval by the certificate. It then contains at least this probability of the exact
         distribution, even if this distribution is an approximation.
         """
-        tail = 0.5 * (1.0 - check_level(confidence_level))
+        level = self.confidence_level if confidence_level is None else check_level(confidence_level)
+        tail = 0.5 * (1.0 - level)
         if certified and self.undefined < 1.0:
             proof = self.certificate
             if proof is None:
                 raise MethodError(
-                    f"certified: nothing is proven about the error of a law found by {self.method!r}. "
-                    "Use one of the methods 'auto', 'exact', 'monte_carlo' and 'gaussian'."
+                    "certified",
+                    f"no error bound is proven for {self.method!r}",
+                    "",
+                    "Use one of the methods 'auto', 'exact', 'monte_carlo' and 'gaussian'.",
                 )
             if proof.known != 0.0:
-                return Interval(*proof.inside(*self.bounds, confidence_level))
+                return Interval(*proof.inside(*self.bounds, level))
         return Interval(*(float(end) for end in self.ppf([tail, 1.0 - tail])))
 
     def support(self) -> Interval:
         """Return the bounds over all label assignments to the missing rows (attained if `bounds_sharp`)."""
         return self.bounds
 
+    @checked
     def rvs(self, size: int | tuple[int, ...] | None = None, rng: RngLike = None) -> Any:
         """Draw values from the distribution; `rng` is a seed or a numpy Generator."""
         uniform = np.random.default_rng(rng).random(size)
         return self._apply(uniform, self._quantiles)
 
-    def to_dict(self, confidence_level: float = 0.9) -> dict[str, Any]:
+    def to_dict(self, confidence_level: float | None = None) -> dict[str, Any]:
         """Return plain numbers at full precision, ready for JSON; undefined values are None."""
-        low, high = self.interval(confidence_level)
+        level = self.confidence_level if confidence_level is None else confidence_level
+        low, high = self.interval(level)
         worst, best = self.support()
         numbers = {
             "mean": self.mean(),
@@ -262,7 +266,7 @@ class MetricDistribution(ABC):
         return {
             "method": self.method,
             **{key: finite(value) for key, value in numbers.items()},
-            "confidence_level": confidence_level,
+            "confidence_level": level,
             "bounds_sharp": self.bounds_sharp,
             "undefined": self.undefined,
             "ks_bound": self._quick_ks_bound(),
@@ -294,20 +298,23 @@ class MetricDistribution(ABC):
 
     def __repr__(self) -> str:
         low, high = self.interval()
-        return f"<{type(self).__name__}: mean {self.mean():.4g}, 90% interval {low:.4g} to {high:.4g}, {self.method}>"
+        level = level_text(self.confidence_level)
+        return (
+            f"<{type(self).__name__}: mean {self.mean():.4g}, {level} interval {low:.4g} to {high:.4g}, {self.method}>"
+        )
 
     def _repr_html_(self) -> str:
         low, high = self.interval()
         decimals = decimals_for(high - low)
         rows = [
             ["mean", number_text(self.mean(), decimals)],
-            ["90% interval", interval_text((low, high), decimals)],
+            [f"{level_text(self.confidence_level)} interval", interval_text((low, high), decimals)],
             ["standard deviation", f"{self.std():.3g}"],
             ["possible", interval_text(self.support(), 3)],
             ["method", self.method],
         ]
         rows += [["0/0", f"{self.undefined:.3g}"]] if self.undefined > 0.0 else []
-        return html_table(["law of a metric", ""], rows)
+        return html_table(["distribution of a metric", ""], rows)
 
     @staticmethod
     def _apply(x: Any, function: Any) -> Any:

@@ -201,7 +201,7 @@ class ClassProblem:
         moments = {
             key: SumMoments(value, expected[key], draws, value.take(cells, factor), kept) for key, value in sums.items()
         }
-        about = {"shift": posterior.shift, "reason": posterior.reason, "reasons": posterior.reasons}
+        about = {"shift": posterior.shift, "mechanism": posterior.mechanism, "mechanisms": posterior.mechanisms}
         posteriors = {}
         for event in self.events:
             posteriors[event.key] = Posterior(self.weight, tables[event.key], columns[event.key], **about)

@@ -147,7 +147,7 @@ class Flips:
         posterior = self.posterior
         mean = posterior.weight @ posterior.probability
         likely = (mean > 0.5 * posterior.weight.sum()).astype(np.float64)
-        return np.asarray(likely if posterior.bucket is None else likely[posterior.bucket])
+        return np.asarray(likely if posterior.column is None else likely[posterior.column])
 
     @cached_property
     def _column_rate(self) -> FloatArray:
@@ -160,9 +160,9 @@ class Flips:
     @cached_property
     def _rows_of_column(self) -> FloatArray:
         posterior = self.posterior
-        if posterior.bucket is None:
+        if posterior.column is None:
             return self.missing.astype(np.float64)
-        return np.asarray(np.bincount(posterior.bucket, self.missing, posterior.probability.shape[1]))
+        return np.asarray(np.bincount(posterior.column, self.missing, posterior.probability.shape[1]))
 
     @cached_property
     def rate(self) -> FloatArray:
@@ -241,7 +241,7 @@ class Flips:
         posterior = self.posterior
         row = np.empty(int(n_events.sum()), dtype=np.int64)
         # Draw a column, then a row of that column.
-        column = np.arange(self.missing.size) if posterior.bucket is None else posterior.bucket
+        column = np.arange(self.missing.size) if posterior.column is None else posterior.column
         row_column = np.repeat(column, self.missing)
         order = np.argsort(row_column, kind="stable")
         starts = np.searchsorted(row_column[order], np.arange(self._column_rate.shape[1]))

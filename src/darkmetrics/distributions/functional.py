@@ -97,7 +97,7 @@ class Functional(ABC):
 
     def at(self, sums: FloatArray) -> FloatArray:
         """Return the metric at sums (n_sums x ...); NaN where it is undefined (0/0)."""
-        raise MethodError("metric: known by its values alone, it is no function of sums.")
+        raise MethodError("metric", "known by its values alone, it is no function of sums")
 
     def sums(self, positives: Any) -> FloatArray:
         """Return the sums (n_sums x n) of label assignments (n x n_cells: positive rows per cell)."""
@@ -233,7 +233,7 @@ class Functional(ABC):
     def influence(self, p: FloatArray) -> FloatArray:
         """Return the derivative of the metric by the label of one row of each cell, labels being equal to p."""
         if self.columns is None:
-            raise MethodError("metric: known by its values alone, it does not say how far one label moves it.")
+            raise MethodError("metric", "known by its values alone, it does not say how far one label moves it")
         from darkmetrics.distributions.expansion import compute_influence
 
         return np.asarray(compute_influence(self, p[None])[0])

@@ -76,7 +76,7 @@ class Undefined(MetricDistribution):
         return np.nan, np.nan
 
     def __repr__(self) -> str:
-        return "<Undefined: the metric is 0/0 for every labeling>"
+        return "<Undefined: the metric is 0/0 for every label assignment>"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -113,8 +113,8 @@ class Problem:
         """Return the functional on at most about a thousand cells per distinct increment, and their probabilities."""
         posterior = self.posterior
         column = columns_of(posterior)
-        if posterior.bucket is None or functional.missing.size <= _MAX_CELLS or functional.has_few_kinds:
-            return functional, self._cells_of(posterior.bucket)
+        if posterior.column is None or functional.missing.size <= _MAX_CELLS or functional.has_few_kinds:
+            return functional, self._cells_of(posterior.column)
         merged, column = functional.merge(column)
         return merged, self._cells_of(column)
 
@@ -127,9 +127,9 @@ class Problem:
     def undefined_mass(self, functional: Functional) -> FloatArray:
         """Return the probability of 0/0 at every draw, for metrics that are 0/0 only without one of the classes."""
         posterior = self.posterior
-        if posterior.bucket is None:
+        if posterior.column is None:
             return functional.undefined_mass(posterior.probability)
-        rows = np.bincount(posterior.bucket, functional.missing, posterior.probability.shape[1])
+        rows = np.bincount(posterior.column, functional.missing, posterior.probability.shape[1])
         return functional.undefined_mass(posterior.probability, np.asarray(rows))
 
     def assignment_probabilities(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -170,8 +170,8 @@ class Problem:
     def _probabilities_of(self, cells: IntArray, missing: IntArray) -> tuple[FloatArray, IntArray]:
         """Return the distinct probabilities of cells at every draw, and the number of missing rows of each."""
         posterior = self.posterior
-        if posterior.bucket is None:
+        if posterior.column is None:
             return posterior.probability[:, cells], missing[cells]
-        counts = np.bincount(posterior.bucket[cells], missing[cells], posterior.probability.shape[1]).astype(np.int64)
+        counts = np.bincount(posterior.column[cells], missing[cells], posterior.probability.shape[1]).astype(np.int64)
         columns = np.flatnonzero(counts)
         return posterior.probability[:, columns], counts[columns]

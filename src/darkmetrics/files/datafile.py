@@ -13,6 +13,7 @@ from typing import Any
 from darkmetrics.exceptions import InputError
 from darkmetrics.files import readers, text
 from darkmetrics.files.text import GZIP, Source
+from darkmetrics.wording import code, verbatim
 
 FORMATS = ("csv", "jsonl", "parquet", "arrow")
 _NAMES = {"csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet", "arrow": "Arrow"}
@@ -63,43 +64,46 @@ class DataFile:
         try:
             kind = path.stat().st_mode
             if stat.S_ISDIR(kind):
-                raise InputError.about(path, "is a directory. Name a file in it.")
+                raise InputError(str(path), "is a directory", "", "Pass a file in it.")
             if not stat.S_ISREG(kind):
                 return cls(str(path), path.read_bytes(), stated_format)
             with path.open("rb"):
                 return cls(str(path), path, stated_format)
         except FileNotFoundError:
-            raise InputError.about(path, f"no such file.{_neighbour(path)}") from None
+            raise InputError(str(path), "no such file", "", _neighbour(path)) from None
         except OSError as error:
-            raise InputError.about(path, f"cannot be opened: {error.strerror or error}.") from None
+            raise InputError(str(path), f"cannot be opened: {error.strerror or error}") from None
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError.about(repr(str(path)), "no file can have this name.") from None  # a null byte
+            raise InputError(repr(str(path)), "no file can have this name") from None  # a null byte
 
     @cached_property
     def format(self) -> str:
         """One of FORMATS: the one stated, or by suffix, or by content; and the content must agree."""
         if not self._head:
-            raise InputError.about(self.name, "is empty.")
+            raise InputError(self._title, "is empty")
         suffixes = [suffix.lower() for suffix in Path(self.name).suffixes] if isinstance(self.source, Path) else []
         if suffixes[-1:] == [".gz"]:
             suffixes.pop()
             if not self._head.startswith(GZIP):
-                raise InputError.about(self.name, "ends in .gz but is not compressed. Rename it.")
+                raise InputError(self._title, "ends in .gz but is not compressed", "", "Rename it.")
         found = self._format_of_content
         expected = self.stated_format or _SUFFIXES.get(suffixes[-1] if suffixes else "")
         if found == "json array":
             if expected in (None, "jsonl"):
-                raise InputError.about(self.name, "is a JSON array; expected JSON lines (one object per line).")
+                raise InputError(self._title, "is a JSON array", "JSON lines have one object per line.")
             found = None
         if expected is None:
             return found or "csv"
         if found != expected and (found in _BINARY or expected in _BINARY):
             says = "--input-format says" if self.stated_format else "its name says"
             but = f"it is {_NAMES[found]}" if found else "it is not"
-            raise InputError.about(
-                self.name, f"{says} {_NAMES[expected]}, but {but}. Rename it; a command takes --input-format."
+            raise InputError(
+                self._title,
+                f"{says} {_NAMES[expected]}, but {but}",
+                "",
+                f"Rename it{code('', 'input format')}.",
             )
         return expected
 
@@ -144,7 +148,7 @@ class DataFile:
             if name not in columns:
                 raise self.missing_column(name)
             if not len(columns[name]):
-                raise InputError.about(self.name, "has no rows.")
+                raise InputError(self._title, "has no rows")
         return columns
 
     def check_columns(self, names: Sequence[str]) -> None:
@@ -159,14 +163,14 @@ class DataFile:
         """The error for a column that is there more than once."""
         count = self.column_names.count(name)
         times = "twice" if count == 2 else f"{count} times"
-        return InputError.about(self.name, f"the column name {name!r} occurs {times}. Rename all but one.")
+        return InputError(self._title, f"the column name {name!r} occurs {times}", "", "Rename all but one.")
 
     def missing_column(self, name: str) -> InputError:
         """The error for a column that is not there, with the nearest one suggested."""
         lower = {column.lower(): column for column in self.column_names}
         near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
         hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {self.columns_in_words()}."
-        return InputError.about(self.name, f"no column {name!r}. {hint}")
+        return InputError(self._title, f"no column {name!r}", "", hint)
 
     def columns_in_words(self) -> str:
         """The names of the columns, or of the first dozen."""
@@ -188,9 +192,9 @@ class DataFile:
         with self.reading("text"), text.decompressed(self.source) as stream:
             start = stream.read(_HEAD)
         if not start:
-            raise InputError.about(self.name, "is empty.")
+            raise InputError(self._title, "is empty")
         if b"\x00" in start:
-            raise InputError.about(self.name, "is neither text nor Parquet nor Arrow.")
+            raise InputError(self._title, "is neither text nor Parquet nor Arrow")
         shown = start.lstrip(b"\xef\xbb\xbf \t\r\n")
         if shown.startswith(b"{"):
             return "jsonl"
@@ -201,16 +205,23 @@ class DataFile:
     def _kind(self) -> str:
         return "arrow stream" if self._head.startswith(readers.ARROW_STREAM) else self.format
 
+    @property
+    def _title(self) -> str:
+        return verbatim(self.name)
+
     @contextmanager
     def reading(self, what: str | None = None) -> Iterator[None]:
         """Whatever a reader says against a file, as one line that names the file."""
         try:
             yield
         except UnicodeDecodeError as error:
-            raise InputError.about(self.name, "is not UTF-8 text. Save it as UTF-8.") from error
+            raise InputError(self._title, "is not UTF-8 text", "", "Save it as UTF-8.") from error
         except (InputError, MemoryError, KeyboardInterrupt) as error:
             if isinstance(error, InputError) and error.argument != self.name:
-                raise InputError.about(self.name, str(error)) from error
+                argument, finding = error.args[:2]
+                raise error.replace(
+                    argument=self._title, finding=f"{argument}: {finding}" if argument else finding
+                ) from error
             raise
         except BaseException as error:
             # Engines have errors of their own, and what panics in Rust is not even an Exception.
@@ -218,7 +229,7 @@ class DataFile:
                 raise
             said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
             shown = _NAMES[self.format] if what is None else what
-            raise InputError.about(self.name, f"cannot be read as {shown}; damaged or incomplete? ({said})") from error
+            raise InputError(self._title, f"cannot be read as {shown}; damaged or incomplete? ({said})") from error
 
 
 def _neighbour(path: Path) -> str:
@@ -226,7 +237,7 @@ def _neighbour(path: Path) -> str:
         near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], n=1)
     except OSError:
         return ""
-    return f" Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+    return f"Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
 TEXT_FORMATS = ("csv", "jsonl")
@@ -236,7 +247,7 @@ def check_one_format(files: Mapping[str, str]) -> None:
     """Several files are of one format; `files` has one name by format."""
     if len(files) > 1:
         (first, one), (second, other), *_ = files.items()
-        raise InputError(f"{one}: is {first}, and {other} is {second}. Give files of one format.")
+        raise InputError(one, f"is {first}, and {other} is {second}", "", "Pass files of one format.")
 
 
 def read_together(
@@ -259,8 +270,9 @@ def read_together(
         kinds = {_kind(part[name]): file.name for file, part in zip(files, parts, strict=True)}
         if {"text", "numbers"} <= kinds.keys():
             raise InputError(
-                f"{kinds['text']}: column {name!r} has text, and numbers in {kinds['numbers']}. Give it one type in "
-                "all files."
+                kinds["text"],
+                f"column {name!r} has text, but numbers in {kinds['numbers']}",
+                "A column must have one type in all files.",
             )
     return {name: readers.joined([part[name] for part in parts]) for name in names}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import verbatim
 
 PARQUET = (".parquet", ".pq")
 
@@ -34,11 +35,11 @@ def files_named(given: Any, argument: str = "path") -> list[str]:
         if isinstance(parts, Sequence):
             other = next(i for i, part in enumerate(parts) if not isinstance(part, (str, os.PathLike)))
             found += f" with {reprlib.repr(parts[other])} at position {other}"
-        raise InputError(f"{argument}: expected a path, a folder, a pattern or a list of these, got {found}.")
+        raise InputError(argument, found, "It must be a path, a folder, a pattern or a list of these.")
     if not parts:
-        raise InputError(f"{argument}: an empty list. Name at least one file.")
+        raise InputError(argument, "an empty list", "", "Pass at least one file.")
     if "" in parts:
-        raise InputError(f"{argument}: an empty name. Name a file.")
+        raise InputError(argument, "an empty name", "", "Pass a file.")
     once: dict[str, str] = {}
     for part in parts:
         for file in _meant(os.fsdecode(part)):
@@ -66,8 +67,8 @@ def _meant(name: str) -> list[str]:
             inside = _inside(name)
             if not inside:
                 text = next((one for one in ("*.csv", "*.csv.gz") if any(path.glob(one))), None)
-                offer = "" if text is None else f" For its CSV files give the pattern '{path / text}'."
-                raise InputError(f"{name}: no Parquet file in this folder.{offer}")
+                offer = "" if text is None else f"For its CSV files pass the pattern '{path / text}'."
+                raise InputError(verbatim(name), "no Parquet file in this folder", "", offer)
             return inside
         if not glob.has_magic(name) or path.exists():
             return [name]
@@ -83,17 +84,19 @@ def _matches(pattern: str) -> list[str]:
     # Path.glob takes no pattern that begins at the root.
     found = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207
     if not found:
-        raise InputError(f"{pattern}: no file matches this pattern.")
+        raise InputError(verbatim(pattern), "no file matches this pattern")
     signs = [part for part in Path(pattern).parts if part[0] in "._"]
     data = [name for name in found if not _has_note(name, signs)]
     if not data:
         raise InputError(
-            f"{pattern}: no file of data matches this pattern. Names with _ or . in front are left out, such as "
-            f"{found[0]}; a pattern with that sign means them."
+            verbatim(pattern),
+            "no file of data matches this pattern",
+            f"Names that begin with _ or . are left out, such as {found[0]}.",
+            "Pass a pattern that begins with that sign.",
         )
     files = [file for name in data for file in (_inside(name) if Path(name).is_dir() else [name])]
     if not files:
-        raise InputError(f"{pattern}: no Parquet file in the folders that match this pattern.")
+        raise InputError(verbatim(pattern), "no Parquet file in the folders that match this pattern")
     return files
 
 
@@ -126,7 +129,7 @@ def _inside(folder: str) -> list[str]:
 
 
 def _refuse(error: OSError) -> None:
-    raise InputError(f"{error.filename}: cannot be looked into: {error.strerror or error}.") from None
+    raise InputError(error.filename, f"cannot be looked into: {error.strerror or error}") from None
 
 
 def write_whole(path: Path, content: str | bytes) -> None:

@@ -13,7 +13,8 @@ from darkmetrics.exceptions import InputError
 # An Arrow stream has a length in front, and no name as Arrow files have.
 ARROW_STREAM = b"\xff\xff\xff\xff"
 ENGINES = ("polars", "pyarrow", "pandas")
-_REMEDY = "; pip install 'darkmetrics[files]'."
+_NONE = f"{', '.join(ENGINES)} are not"
+_REMEDY = "pip install 'darkmetrics[files]'."
 # Polars is quick, but some damaged files make it end the process; what PyArrow says of them can be caught.
 CAREFUL = ("pyarrow", "polars", "pandas")
 # Names of columns that Polars takes for patterns of names.
@@ -76,7 +77,7 @@ def parquet_bytes(constants: Mapping[str, Any], columns: Mapping[str, Any]) -> b
     for engine, writer in _WRITERS.items():
         if _installed(engine):
             return writer(constants, columns, len(next(iter(columns.values()))))
-    raise InputError(f"writing Parquet takes one of {', '.join(ENGINES)}, and none is installed{_REMEDY}")
+    raise InputError("", f"{_NONE} installed", "Writing Parquet needs one of them.", _REMEDY)
 
 
 def _installed(engine: str) -> bool:
@@ -91,7 +92,7 @@ def _readers(kind: str, order: Sequence[str]) -> Any:
     for engine in order:
         if _installed(engine):
             return _READERS[engine]
-    raise InputError(f"reading {kind} takes one of {', '.join(ENGINES)}, and none is installed{_REMEDY}")
+    raise InputError("", f"{_NONE} installed", f"Reading {kind} needs one of them.", _REMEDY)
 
 
 def _opened(source: Path | bytes) -> IO[bytes]:

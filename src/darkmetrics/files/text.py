@@ -81,7 +81,7 @@ def _check_one_header(columns: Mapping[str, Any]) -> None:
         return  # numbers alone
     for row in (i for i, value in enumerate(values) if value == name):
         if all(column[row] == called for called, column in columns.items()):
-            raise InputError(f"row {row} is the header again, as where files were put one after another. Drop it.")
+            raise InputError("", f"row {row} is the header again", "A file has one header.", "Drop the row.")
 
 
 def csv_separator(source: Source) -> str:
@@ -150,7 +150,7 @@ def _csv_rows(source: Source, separator: str, width: int) -> Iterator[list[str]]
             values = row or [""] * (width == 1)
             if values and len(values) != width:
                 found = "1 value" if len(values) == 1 else f"{len(values)} values"
-                raise InputError(f"line {rows.line_num} has {found}, but the header has {width}.")
+                raise InputError("", f"line {rows.line_num} has {found}, but the header has {width}")
             yield values
 
 
@@ -190,7 +190,7 @@ def json_rows(source: Source) -> Iterator[dict[str, Any]]:
             except (ValueError, RecursionError):
                 row = None
             if not isinstance(row, dict):
-                raise InputError(f"line {number} is not a JSON object; JSON lines have one per line.")
+                raise InputError("", f"line {number} is not a JSON object", "JSON lines have one object per line.")
             yield row
 
 

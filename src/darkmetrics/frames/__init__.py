@@ -22,9 +22,7 @@ from darkmetrics.frames.arrays import (
 )
 from darkmetrics.frames.checks import (
     LARGEST_WEIGHT,
-    MAX_STRATUM,
     PROPENSITY_RULE,
-    are_strata,
     check_weight_sizes,
     meant_decisions,
     odd_propensities,
@@ -36,6 +34,7 @@ from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, argument_of, check_name, part_of, title, unknown_column
 from darkmetrics.frames.sources import collect_columns, lazy_frame
+from darkmetrics.frames.strata import MAX_STRATUM, are_strata, stratum_column, stratum_name
 from darkmetrics.frames.texts import table_of
 
 __all__ = [
@@ -71,6 +70,8 @@ __all__ = [
     "row_count",
     "row_names",
     "select_columns",
+    "stratum_column",
+    "stratum_name",
     "table_of",
     "take_rows",
     "time_column",

@@ -14,6 +14,7 @@ from darkmetrics.frames.engines import looked_up, looks_up
 from darkmetrics.frames.labels import MARK, Labeled
 from darkmetrics.frames.moments import DAY, AsOf, Moments
 from darkmetrics.frames.roles import ColumnNames
+from darkmetrics.wording import named, setting
 
 _SCORED, _CAME = nw.col("scored_at"), nw.col("labeled_at")
 # So many days, a quarter of a century, make a list that a query can hold.
@@ -36,21 +37,26 @@ def aged(source: Labeled, columns: ColumnNames, as_of: Any, maturity: float | No
     if as_of is None:
         newest = max(ends[part] for part in ("newest", "latest") if ends[part] == ends[part])
         raise InputError(
-            "as_of: missing. Say on which day the table was taken, for the age of a row is counted up to it. The "
-            f"newest date in it is {scored.shown(newest)}: as_of={scored.shown(newest)!r}."
+            "as_of",
+            "missing",
+            "Ages of rows are counted up to the day on which the table was taken.",
+            f"Pass that day; the newest date in the table is {setting('as_of', scored.shown(newest))}.",
         )
     last = AsOf.of(as_of).last(scored)
     if ends["oldest"] > last:
         raise InputError(
-            f"as_of: {_shown(as_of)}, but the oldest row was scored on {scored.shown(ends['oldest'])} "
-            f"({columns.title('scored_at')}). No row is left; give a later date."
+            "as_of",
+            f"{_shown(as_of)}, but the oldest row was scored on {scored.shown(ends['oldest'])} "
+            f"({columns.title('scored_at')})",
+            "At least one row must be scored by then.",
+            "Pass a later date.",
         )
     if ends["newest"] > last and "labeled_at" not in clocks:
         warn(
             f"as_of: {_shown(as_of)}, but the newest row was scored on {scored.shown(ends['newest'])} "
-            f"({columns.title('scored_at')}). Rows scored after as_of are left out. Labels that arrived after it "
-            "stay, so the estimates may use labels that were not known then. Pass labeled_at= to hide them, or the "
-            "table of that day.",
+            f"({columns.title('scored_at')}). Rows scored after {named('as_of')} are left out. Labels that arrived "
+            "after it stay, so the estimates may use labels that were not known then. Pass "
+            f"{setting('labeled_at')} to hide them, or the table of that day.",
             MissingnessWarning,
         )
     by_day = _by_day(clocks, ends)
@@ -96,11 +102,13 @@ def _ends(frame: Any, columns: ColumnNames, clocks: dict[str, Moments], maturity
             wanted[f"clock {part}"] = _count(~_is_midnight(nw.col(part)) & ~nw.col(part).is_null())
     found = {"latest": float("nan")} | _answered(frame, wanted)
     if not found["rows"]:
-        raise InputError("data: no rows. At least one row is needed.")
+        raise InputError("data", "no rows", "At least one row is needed.")
     if found["blank"]:
         share = f"{int(found['blank']):,} of {int(found['rows']):,} values {'is' if found['blank'] == 1 else 'are'}"
-        raise InputError.about(
-            columns.title("scored_at"), f"{share} missing (null). Every row needs the time when it was scored."
+        raise InputError(
+            columns.title("scored_at"),
+            f"{share} missing (null)",
+            "Every row needs the time when it was scored.",
         )
     return found
 
@@ -143,26 +151,30 @@ def _check(
 
     if found["early"]:
         times = first("early")
-        raise InputError.about(
+        raise InputError(
             name,
             f"{_number(found['early'], 'label')} came before scoring (such as {times['labeled_at']} for a row with "
-            f"{times['scored_at']} in {other}). A label comes after its row is scored; correct or drop such rows.",
+            f"{times['scored_at']} in {other})",
+            "A label comes after its row is scored.",
+            "Correct or drop such rows.",
         )
     if found["unlabeled"]:
         has = "has" if found["unlabeled"] == 1 else "have"
-        raise InputError.about(
+        raise InputError(
             name,
             f"{_number(found['unlabeled'], 'row')} {has} a date but no label (such as "
-            f"{first('unlabeled')['labeled_at']}). Where no label has come there must be no date.",
+            f"{first('unlabeled')['labeled_at']})",
+            "Rows without a label must have no date.",
         )
     if found["lacking"]:
         kind = "label" if maturity is None else "positive label"
         has = "has" if found["lacking"] == 1 else "have"
-        raise InputError.about(
+        raise InputError(
             name,
             f"{_number(found['lacking'], kind)} {has} no date (such as that of a row with "
-            f"{first('lacking')['scored_at']} in {other}). Every {kind} needs the time when it came; or leave "
-            "labeled_at out.",
+            f"{first('lacking')['scored_at']} in {other})",
+            f"Every {kind} needs the time when it arrived.",
+            f"Pass that time, or leave {named('labeled_at')} out.",
         )
     if maturity is not None and found["longest"] > maturity * DAY:
         beyond = _answered(frame, {"late": _count(took > maturity * DAY), "timed": _count(~took.is_null())})
@@ -173,9 +185,10 @@ def _check(
 def after_maturity(maturity: float, unit: str, late: int, timed: int, longest: float, where: str) -> InputError:
     """The error for labels that took longer than the maturity: how many, how long, and what to do."""
     return InputError(
-        f"maturity: {maturity:g}{unit}, but {late:,} of {_number(timed, 'label')} took longer, up to {longest:g}{unit} "
-        f"({where}). Rows that are older than the maturity and have no label count as negative, so no label may come "
-        f"after it. Give maturity={ceil(longest):g} or more, or drop those rows if they are odd ones out."
+        "maturity",
+        f"{maturity:g}{unit}, but {late:,} of {_number(timed, 'label')} took longer, up to {longest:g}{unit} ({where})",
+        "Rows that are older than the maturity and have no label count as negative, so no label may arrive after it.",
+        f"Pass {setting('maturity', ceil(longest))} or more, or drop rows that are errors.",
     )
 
 

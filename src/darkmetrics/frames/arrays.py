@@ -14,7 +14,9 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import a_kind_of, number_from
+from darkmetrics.constraints import shortened
 from darkmetrics.exceptions import InputError
+from darkmetrics.wording import named
 
 _ENGINES = ("pandas", "polars", "pyarrow")
 _PLAIN = {int, bool, float, NoneType}
@@ -29,7 +31,7 @@ def label_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     if array.dtype.kind in "mM" or (array.dtype.kind == "O" and any(map(_is_date_type, set(map(type, array))))):
         row = next((i for i in np.flatnonzero(~missing).tolist() if _is_date_type(type(array[i]))), None)
         if row is not None:
-            raise InputError.about(name, f"found {_described(_items(array)[row])} at row {row}. {DATE_RULE}")
+            raise InputError(name, f"found {_described(_items(array)[row])} at row {row}", DATE_RULE)
         if array.dtype.kind in "mM":  # nothing but NaT
             array = np.full(array.size, np.nan)
     return array, missing
@@ -47,7 +49,7 @@ def value_column(values: Any, name: str) -> tuple[AnyArray, BoolArray]:
     elif array.dtype.kind == "O":
         array, missing = _labels_from_objects(array, missing, name)
     elif array.dtype.kind == "V":
-        raise InputError.about(name, f"expected one label per row, got records of type {array.dtype}. Pass one field.")
+        raise InputError(name, f"records of type {array.dtype}", "It needs one value per row.", "Pass one field.")
     return array, missing
 
 
@@ -82,7 +84,7 @@ def duration_column(values: Any, name: str) -> tuple[FloatArray, bool]:
             array = np.array(spans, dtype="timedelta64[us]")
     kinds = {type(item) for item in array.flat} if array.dtype == object else {array.dtype.type}
     if not kinds.isdisjoint((bool, np.bool_)):
-        raise InputError.about(name, "has True and False. Give numbers or timedeltas.")
+        raise InputError(name, "has True and False", "", "Pass numbers or timedeltas.")
     if array.dtype.kind != "m":
         return number_column(values, name), False
     if array.ndim != 1:
@@ -118,11 +120,12 @@ def to_native_frame(columns: Mapping[str, Sequence[Any]], backend: str | None = 
     if backend is None:
         backend = next((name for name in _ENGINES if _importable(name)), None)
         if backend is None:
-            raise InputError("to_frame: needs pandas, polars or pyarrow; to_dict() needs none of them.")
+            fix = "Install one of them, or call to_dict(), which needs none."
+            raise InputError("to_frame", "pandas, polars and pyarrow are not installed", "", fix)
     elif backend not in _ENGINES:
-        raise InputError(f"backend: expected {', '.join(map(repr, _ENGINES))} or None, got {backend!r}.")
+        raise InputError("backend", repr(backend), f"It must be {', '.join(map(repr, _ENGINES))} or None.")
     elif not _importable(backend):
-        raise InputError(f"backend: {backend!r} is not installed; to_dict() needs no DataFrame package.")
+        raise InputError("backend", f"{backend!r} is not installed", "", "Install it, or call to_dict().")
     engine = importlib.import_module(backend)
     if backend != "pandas":  # whose columns hold anything
         columns = {name: _held(values, engine) for name, values in columns.items()}
@@ -249,24 +252,24 @@ def _from_other(values: Any, name: str) -> AnyArray:
     rule = "expected a list, array or Series with one value per row"
     name_of_kind, kind = type(values).__name__, a_kind_of(values)
     if values is None or isinstance(values, (str, bytes, numbers.Number, np.generic)):
-        raise InputError.about(name, f"{rule}, got {shortened(values)}.")
+        raise InputError(name, f"{rule}, got {shortened(values)}")
     if isinstance(values, Mapping):
-        raise InputError.about(name, f"{rule}, got {kind}. Pass one of its values.")
+        raise InputError(name, f"{rule}, got {kind}", "", "Pass one of its values.")
     if isinstance(values, Set):
-        raise InputError.about(name, f"{rule}, got {kind}, which has no order.")
+        raise InputError(name, f"{rule}, got {kind}, which has no order")
     if isinstance(values, Iterator):
-        raise InputError.about(name, f"{rule}, got {kind}, which can be read only once. Make it a list first.")
+        raise InputError(name, f"{rule}, got {kind}, which can be read only once", "", "Make it a list first.")
     frame = nw.from_native(values, pass_through=True)
     if isinstance(frame, (nw.DataFrame, nw.LazyFrame)):
         names = frame.collect_schema().names()
         shown = ", ".join(map(repr, names[:3])) + (", ..." if len(names) > 3 else "")
-        raise InputError.about(name, f"{rule}, got {kind} ({shown}). Pass one of its columns.")
+        raise InputError(name, f"{rule}, got {kind} ({shown})", "", "Pass one of its columns.")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:  # arrays of other libraries say why in their own words
-        raise InputError.about(name, f"{rule}, got type {name_of_kind}, which cannot be read: {error}") from None
+        raise InputError(name, f"{rule}, got type {name_of_kind}, which cannot be read: {error}") from None
     if array.ndim == 0:
-        raise InputError.about(name, f"{rule}, got type {name_of_kind}.")
+        raise InputError(name, f"{rule}, got type {name_of_kind}")
     if array.dtype.kind in "SU" and not all(isinstance(value, (str, bytes)) for value in values):
         array = _object_array(list(values))
     return array
@@ -289,7 +292,7 @@ def _labels_from_objects(array: AnyArray, missing: BoolArray, name: str) -> tupl
     for i, item in enumerate(items):
         if not missing[i]:
             if type(item) in held:
-                raise InputError.about(name, f"expected one label per row, found {_described(item)} at row {i}.")
+                raise InputError(name, f"expected one label per row, found {_described(item)} at row {i}")
             missing[i] = is_missing(item)
     return array, missing
 
@@ -316,7 +319,7 @@ def _as_float(item: Any, name: str, row: int) -> float:
     try:
         return np.nan if item is None else float(item)
     except OverflowError:
-        raise InputError.about(name, f"the number at row {row} is too large for a 64-bit float.") from None
+        raise InputError(name, f"the number at row {row} is too large for a 64-bit float") from None
     except (TypeError, ValueError):
         _refuse_value(item, name, row)
 
@@ -348,7 +351,7 @@ def _refuse_values(items: Sequence[Any], name: str, row: int) -> NoReturn:
 
 
 def _refuse_value(value: Any, name: str, row: int) -> NoReturn:
-    raise InputError.about(name, f"expected numbers, found {_described(value)} at row {row}.")
+    raise InputError(name, f"expected numbers, found {_described(value)} at row {row}")
 
 
 def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
@@ -361,24 +364,18 @@ def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
     elif array.ndim == 2 and what == "number":
         hint = " Scores of several classes are for dm.evaluate."
     found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
-    raise InputError.about(name, f"expected one {what} per row, got {found}.{hint}")
+    raise InputError(name, f"expected one {what} per row, got {found}.{hint}")
 
 
 def _described(value: Any) -> str:
     return f"{shortened(value)} of type {type(value).__name__}"
 
 
-def shortened(value: Any) -> str:
-    """The value as Python writes it, cut where it would fill a screen."""
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def row_count(table: Any, name: str) -> int:
     """Rows of a two-dimensional table: a DataFrame of any engine, an array, a sparse matrix, or nested lists."""
     shape: tuple[int, ...] = tuple(_table(table).shape)
     if len(shape) != 2:
-        raise InputError.about(name, f"expected a table with one row per label, got shape {shape}.")
+        raise InputError(name, f"expected a table with one row per label, got shape {shape}")
     return shape[0]
 
 
@@ -390,7 +387,7 @@ def columns_of(table: Any, argument: str) -> Any:
             return table
         return {name: column.to_native() for name, column in zip(frame.columns, frame.iter_columns(), strict=True)}
     except nw.exceptions.DuplicateError as error:
-        raise InputError.about(argument, f"column names must differ. {' '.join(str(error).split())}") from None
+        raise InputError(argument, "column names must differ", " ".join(str(error).split())) from None
 
 
 def select_columns(table: Any, names: Sequence[str]) -> Any:
@@ -428,11 +425,12 @@ class RowNames(NamedTuple):
             return
         for row, (own, first) in enumerate(zip(other, self.index, strict=True)):
             if not _same(own, first):
-                raise InputError.about(
+                raise InputError(
                     argument,
-                    f"its index differs from that of {self.argument}, {shortened(own)} and "
-                    f"{shortened(first)} at row {row}. Columns are paired row by row: bring them into one order with "
-                    ".loc[...], or give .to_numpy() of both if they are.",
+                    f"its index differs from that of {named(self.argument)}, {shortened(own)} and "
+                    f"{shortened(first)} at row {row}",
+                    "Columns are paired row by row.",
+                    "Sort them into one order with .loc[...], or pass .to_numpy() of both if they have one.",
                 )
 
 

@@ -7,15 +7,16 @@ import narwhals.stable.v2 as nw
 
 from darkmetrics._vocabulary import PERIODS
 from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.wording import setting
 
 
 def check_period(time: str | None, period: str | None) -> None:
     """`time` and `period` come together, and `period` is one of PERIODS."""
     if time is None and period is not None:
-        raise InputError(f"period: {period!r}, but no time column is named. Say time=.")
+        raise InputError("period", f"{period!r}, but no time column is named", "", f"Pass {setting('time')}.")
     if time is not None:
         if period is None:
-            raise InputError(f"period: missing. Say how to cut {time!r}: {', '.join(map(repr, PERIODS))}.")
+            raise InputError("period", "missing", "", f"Pass how to cut {time!r}: {', '.join(map(repr, PERIODS))}.")
         if period not in PERIODS:
             raise unknown_name("period", "period", str(period), PERIODS)
 
@@ -24,19 +25,25 @@ def check_time_type(dtype: Any, called: str, period: str, name: str) -> None:
     """Only dates and datetimes have periods, and only datetimes have hours."""
     check_dates(dtype, called, "periods", name)
     if period == "hour" and dtype == nw.Date:
-        raise InputError.about(name, "has dates without a time, which have no hours. Say period='day' or longer.")
+        raise InputError(
+            name,
+            "has dates without a time, which have no hours",
+            "",
+            f"Set {setting('period', 'day')} or longer.",
+        )
 
 
 def check_dates(dtype: Any, called: str, what: str, name: str) -> None:
     """A column has dates or datetimes; `what` is what it is needed for."""
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-        raise InputError.about(
+        raise InputError(
             name,
-            f"has text, and {what} need dates. Cast it first, for example with pd.to_datetime(...), "
-            "pl.col(...).str.to_date() or CAST(... AS DATE).",
+            f"has text, and {what} need dates",
+            "",
+            "Cast it first, for example with pd.to_datetime(...), pl.col(...).str.to_date() or CAST(... AS DATE).",
         )
     if dtype not in (nw.Date, nw.Datetime):
-        raise InputError.about(name, f"has type {called}. {what.capitalize()} need dates or datetimes; cast it first.")
+        raise InputError(name, f"has type {called}", f"{what.capitalize()} need dates or datetimes.", "Cast it first.")
 
 
 def period_number(time: nw.Expr, period: str) -> nw.Expr:

@@ -11,11 +11,11 @@ from darkmetrics.frames.arrays import is_missing
 from darkmetrics.frames.collecting import collected
 from darkmetrics.frames.group_cells import Tally
 from darkmetrics.frames.roles import ColumnNames
+from darkmetrics.frames.strata import are_strata
+from darkmetrics.wording import setting
 
 _LARGEST_FLOAT = np.finfo(np.float64).max
 LARGEST_WEIGHT, _WEIGHT_RATIO = 1e50, 1e9
-# Strata are smaller in size; in stored counts of earlier versions, larger ones are ages.
-MAX_STRATUM = 1 << 52
 
 
 def check_scores(frame: Any, columns: ColumnNames, part: str, bad: int, rows: int) -> NoReturn:
@@ -25,8 +25,8 @@ def check_scores(frame: Any, columns: ColumnNames, part: str, bad: int, rows: in
     odd = frame.with_columns(odd=nw.when(finite).then(nw.lit(0.0)).otherwise(nw.lit(1.0))).filter(nw.col("odd") > 0.5)
     first = collected(odd.select(part).head(1))[part].to_list()
     found = "missing (null or NaN)" if not first or is_missing(first[0]) else f"not finite (such as {first[0]:g})"
-    raise InputError.about(
-        columns.title(part), f"{_of(bad, rows)} {found}. Scores must be finite; drop or fill those rows."
+    raise InputError(
+        columns.title(part), f"{_of(bad, rows)} {found}", "Scores must be finite.", "Drop or impute those rows."
     )
 
 
@@ -36,15 +36,18 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
     odd = ~np.isfinite(weight)
     if odd.any():
         found = "missing (null or NaN)" if np.isnan(weight[odd]).all() else "not finite"
-        raise InputError.about(
+        raise InputError(
             name,
-            f"{_of(int(rows[odd].sum()), int(rows.sum()))} {found}. Weights must be finite; a row that "
-            "shall not count has weight 0.",
+            f"{_of(int(rows[odd].sum()), int(rows.sum()))} {found}",
+            "Weights must be finite.",
+            "Pass weight 0 for rows to leave out.",
         )
     if (weight < 0.0).any():
         count = int(rows[weight < 0.0].sum())
-        raise InputError.about(
-            name, f"{_of(count, int(rows.sum()))} negative (such as {weight.min():g}). Weights must not be negative."
+        raise InputError(
+            name,
+            f"{_of(count, int(rows.sum()))} negative (such as {weight.min():g})",
+            "Weights must not be negative.",
         )
     check_weight_sizes(weight, name)
 
@@ -52,20 +55,16 @@ def check_weights(columns: ColumnNames, tally: Tally) -> None:
 def check_weight_sizes(weight: FloatArray, name: str) -> None:
     """Weights, finite and not negative, are not all zero and of comparable size; the same for columns and arrays."""
     if not weight.any():
-        raise InputError.about(name, "the weights sum to zero. At least one row must count.")
+        raise InputError(name, "the weights sum to zero", "At least one row must count.")
     low, high = float(weight[weight > 0.0].min()), float(weight.max())
     if high > LARGEST_WEIGHT or low < 1.0 / LARGEST_WEIGHT or high > _WEIGHT_RATIO * low:
-        raise InputError.about(
+        raise InputError(
             name,
-            f"weights from {low:g} to {high:g}. They must lie between {1.0 / LARGEST_WEIGHT:g} and "
-            f"{LARGEST_WEIGHT:g} and differ by a factor of {_WEIGHT_RATIO:g} at most: sums would lose the small ones. "
+            f"weights from {low:g} to {high:g}",
+            f"They must lie between {1.0 / LARGEST_WEIGHT:g} and {LARGEST_WEIGHT:g} and differ by a factor of "
+            f"{_WEIGHT_RATIO:g} at most: sums would lose the small ones.",
             "Rescale them, or give such rows weight 0.",
         )
-
-
-def are_strata(numbers: FloatArray, limit: float = MAX_STRATUM) -> BoolArray:
-    """Return which numbers are whole and below a limit in size."""
-    return np.asarray((np.abs(numbers) < limit) & (numbers == np.floor(numbers)), dtype=np.bool_)
 
 
 def check_strata(columns: ColumnNames, tally: Tally) -> None:
@@ -76,8 +75,8 @@ def check_strata(columns: ColumnNames, tally: Tally) -> None:
         first = stratum[bad][0]
         found = "missing (null or NaN)" if np.isnan(stratum[bad]).all() else f"no whole numbers (such as {first:g})"
         share = _of(int(rows[bad].sum()), int(rows.sum()))
-        raise InputError.about(
-            columns.title("stratum"), f"{share} {found}. Strata are whole numbers below 2**52 in size."
+        raise InputError(
+            columns.title("stratum"), f"{share} {found}", "Strata are text, or whole numbers below 2**52 in size."
         )
 
 
@@ -105,7 +104,7 @@ def check_propensities(columns: ColumnNames, tally: Tally) -> None:
             "missing (null or NaN)" if np.isnan(propensity[bad]).all() else f"wrong (such as {propensity[bad][0]:g})"
         )
         share = _of(int(rows[bad].sum()), int(rows.sum()))
-        raise InputError.about(columns.title("propensity"), f"{share} {found}. {PROPENSITY_RULE}")
+        raise InputError(columns.title("propensity"), f"{share} {found}", PROPENSITY_RULE)
 
 
 def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:
@@ -123,8 +122,8 @@ def check_chances(frame: Any, columns: ColumnNames, tally: Tally) -> None:
     known = [value for value in collected(beyond)["probability"].to_list() if not is_missing(value)]
     name, share = columns.title("probability"), _of(int(bad), int(tally.rows.sum()))
     if known:
-        raise InputError.about(name, f"{share} wrong (such as {known[0]:g}). Probabilities must lie in [0, 1].")
-    raise InputError.about(name, f"{share} missing where the label is missing too. Those rows need a probability.")
+        raise InputError(name, f"{share} wrong (such as {known[0]:g})", "Probabilities must lie in [0, 1].")
+    raise InputError(name, f"{share} missing where the label is missing too", "Those rows need a probability.")
 
 
 def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) -> BoolArray:
@@ -133,23 +132,27 @@ def decided(columns: ColumnNames, source: Any, tally: Tally, labels: list[Any]) 
     if None in found:
         gaps = codes == found.index(None)
         share = _of(int(tally.rows[gaps].sum()), int(tally.rows.sum()))
-        raise InputError.about(name, f"{share} missing. Every row needs a decision.")
+        raise InputError(name, f"{share} missing", "Every row needs a prediction.")
     pos_label, classes = source.pos_label, labels
     if source.rows.label.kind in ("number", "whole", "truth") and pos_label == 1 and all(c in (0, 1) for c in labels):
         classes = [0, 1]
     pos_label, known = meant_decisions(found, pos_label, classes, truth=source.rows.decision.kind == "truth")
     shown = " and ".join(map(_shown, found[:2]))
     if len(found) > 2:
-        raise InputError.about(name, f"a third value {_shown(found[2])} besides {shown}. Decisions take two values.")
+        finding = f"a third value {_shown(found[2])} in addition to {shown}"
+        raise InputError(name, finding, "Predictions take two values.")
     if pos_label not in found and (len(found) == 2 or (pos_label == 1 and found[0] not in (-1, 0))):
-        raise InputError.about(
+        raise InputError(
             name,
-            f"pos_label={pos_label!r} is not among the decisions ({shown}). Say which one is positive with pos_label=.",
+            f"{setting('pos_label', pos_label)} is not among the predictions ({shown})",
+            "",
+            f"Set {setting('pos_label')} to the positive label.",
         )
     stranger = next((value for value in found if value not in known), None)
     if stranger is not None and len(known) > 1:
         both = " and ".join(map(_shown, known[:2]))
-        raise InputError.about(name, f"{_shown(stranger)} is none of the labels ({both}).")
+        finding = f"{_shown(stranger)} is none of the labels ({both})"
+        raise InputError(name, finding, "Predictions are labels, or 0 and 1.")
     yes = np.array([value == pos_label for value in found], dtype=np.bool_)
     return np.asarray(yes[codes], dtype=np.bool_)
 

@@ -25,7 +25,8 @@ def collected(query: Any) -> nw.DataFrame[Any]:
         engine = query.implementation.name.lower()
         extra = "'darkmetrics[duckdb]'" if engine == "duckdb" else error.name
         raise InputError(
-            f"data: results of {engine} come through {error.name}, which is not installed: pip install {extra}"
+            "data",
+            f"results of {engine} come through {error.name}, which is not installed: pip install {extra}",
         ) from None
     return result
 

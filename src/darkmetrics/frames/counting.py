@@ -9,10 +9,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray
-from darkmetrics._kernels.bucket_grid import FEWEST_BUCKETS, nested_number
+from darkmetrics._kernels.bin_grid import MIN_BINS, nested_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.frames.aging import aged
-from darkmetrics.frames.bucket_query import MOST_BUCKETS, NO_BUCKET, with_bucket
+from darkmetrics.frames.bin_query import MAX_BINS, NO_BIN, with_bin
 from darkmetrics.frames.calendar import check_period
 from darkmetrics.frames.checks import (
     check_chances,
@@ -28,26 +28,27 @@ from darkmetrics.frames.labels import Labeled, classes_found, labeled
 from darkmetrics.frames.roles import ColumnNames, Rows, argument_of, check_name, numbered, read_roles, title
 from darkmetrics.frames.sources import are_text, files_given, lazy_frame, reading
 from darkmetrics.frames.texts import read_text
+from darkmetrics.wording import named, setting
 
 # The column that says which rows share their fate, as a key.
 _KEY = "by 0"
-# Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into buckets.
+# Distinct scores are kept up to so many cells; beyond that, or for so many rows, scores go into bins.
 MOST_EXACT = 2**20
-_BUCKETS, _FEWEST_PER_GROUP = 2**16, 2**10
-# With ages there are hundreds of cells to a bucket: fewer of them, and fewer still where these are too many.
-_BUCKETS_AGED, _FEWEST_AGED = 2**12, 2**6
-# With several score columns, of more rows than cells fit: the number of buckets by that of the scores, or else.
-_BUCKETS_JOINT, _BUCKETS_OF_MORE = {2: 2**13, 3: 2**10}, 2**8
+_BINS, _FEWEST_PER_GROUP = 2**16, 2**10
+# With ages there are hundreds of cells to a bin: fewer of them, and fewer still where these are too many.
+_BINS_AGED, _FEWEST_AGED = 2**12, 2**6
+# With several score columns, of more rows than cells fit: the number of bins by that of the scores, or else.
+_BINS_JOINT, _BINS_OF_MORE = {2: 2**13, 3: 2**10}, 2**8
 # What this process holds at most: with weights, strata or several scores, with groups, and where the user demands every
 # score.
 _MOST_WEIGHTED, _MOST_GROUPED, _MOST_DEMANDED = 2**22, 2**24, 2**26
-# Where distinct scores are counted to guess how many there are in all: so many stretches of so many buckets.
+# Where distinct scores are counted to guess how many there are in all: so many stretches of so many bins.
 _STRETCHES, _STRETCH = 6, 3
 # What rows are counted by beside score and decision, and what helps where that makes too many cells.
 _FEW_VALUES = {
-    "weight": "round the weights to fewer different values",
-    "stratum": "use fewer strata",
-    "propensity": "round the propensities to fewer different values",
+    "weight": "Round the weights to fewer different values.",
+    "stratum": "Use fewer strata.",
+    "propensity": "Round the propensities to fewer different values.",
 }
 
 
@@ -69,7 +70,7 @@ def count_cells(
     """The cells of a frame: rows alike in scores and decisions (and weight, stratum and group), counted by label.
 
     The engine that holds the rows counts them in one GROUP BY, and only cells reach this process. Where it is not known
-    beforehand whether distinct scores fit there is a second query; beyond a million rows, a look into a few buckets.
+    beforehand whether distinct scores fit there is a second query; beyond a million rows, a look into a few bins.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ def count_cells(
         A score from here on is decided positive, with several scores one for each; None if decisions are given.
     pos_label, missing_label : object
         The label that counts as positive, and one or several that also mean missing.
-    buckets : "auto", "exact" or int
-        How many buckets of each score, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
+    bins : "auto", "exact" or int
+        How many bins of each score, if any: "auto" keeps distinct scores while they fit into 2**20 cells.
     by : sequence of str
         Columns whose values make groups; null and NaN are the group None.
     time, period : str, optional
@@ -102,7 +103,7 @@ def count_cells(
     >>> cells.score.tolist(), cells.missing.tolist()
     ([0.2, 0.7, 0.9], [0, 2, 0])
     """
-    wanted = buckets_wanted(score_bins)
+    wanted = parse_bins(score_bins)
     check_period(time, period)
     by = (by,) if isinstance(by, str) else tuple(by)
     if clusters is not None:
@@ -117,7 +118,7 @@ def count_cells(
         with named_clusters(clusters):
             rows = read_roles(found, columns, by, time, period)
         if rows.count == 0:
-            raise InputError("data: no rows. At least one row is needed.")
+            raise InputError("data", "no rows", "At least one row is needed.")
         if clusters is not None and each_its_own(rows, clusters):
             rows = replace(rows, keys={})
         source = labeled(rows, pos_label, missing_label)
@@ -139,24 +140,24 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     count = counter.count() if n_scores > 1 and wanted == "auto" else rows.count
     if wanted == "exact" or (wanted == "auto" and count is not None and count <= MOST_EXACT):
         return counter.result(counter.exact(_MOST_DEMANDED if n_scores == 1 else _MOST_WEIGHTED), None)
-    # Where that makes too many cells, buckets are widened by a factor, down to the fewest.
-    score_bins, factor, fewest = _BUCKETS, 1, _BUCKETS
+    # Where that makes too many cells, bins are widened by a factor, down to the fewest.
+    score_bins, factor, fewest = _BINS, 1, _BINS
     if counter.aged:
-        score_bins, factor, fewest = _BUCKETS_AGED, 4, _FEWEST_AGED
+        score_bins, factor, fewest = _BINS_AGED, 4, _FEWEST_AGED
     elif n_scores > 1:
         few_rows = count is not None and count <= _MOST_WEIGHTED
-        score_bins = _BUCKETS if few_rows else _BUCKETS_JOINT.get(n_scores, _BUCKETS_OF_MORE)
-        factor, fewest = 2, FEWEST_BUCKETS
+        score_bins = _BINS if few_rows else _BINS_JOINT.get(n_scores, _BINS_OF_MORE)
+        factor, fewest = 2, MIN_BINS
     if isinstance(wanted, int):
         score_bins = fewest = wanted
     elif rows.keys:
-        # A look at the keys alone: few groups can have many buckets each.
+        # A look at the keys alone: few groups can have many bins each.
         groups, count = counter.groups()
         if count <= MOST_EXACT:
             return counter.result(counter.exact(_MOST_DEMANDED), None)
         while score_bins > _FEWEST_PER_GROUP and score_bins * groups > _MOST_GROUPED:
             score_bins //= 2
-    while (tally := counter.bucketed(score_bins, or_none=score_bins > fewest)) is None:
+    while (tally := counter.binned(score_bins, or_none=score_bins > fewest)) is None:
         score_bins //= factor
     if wanted == "auto" and not tally.one_score_each and counter.exact_fits(tally):
         exact = counter.exact(MOST_EXACT, or_none=True)
@@ -165,15 +166,18 @@ def _counted(counter: "_Counter", wanted: str | int) -> Counted:
     return counter.result(tally, score_bins)
 
 
-def buckets_wanted(score_bins: Any) -> str | int:
+def parse_bins(score_bins: Any) -> str | int:
     """How finely scores are to be told apart, checked: a word, or a power of two."""
     if isinstance(score_bins, str) and score_bins in ("auto", "exact"):
         return score_bins
     if isinstance(score_bins, bool) or not isinstance(score_bins, (int, np.integer)):
-        raise InputError(f"score_bins: expected 'auto', 'exact' or a number of score bins, got {score_bins!r}.")
-    if not FEWEST_BUCKETS <= score_bins <= MOST_BUCKETS:
+        raise InputError("score_bins", repr(score_bins), "It must be 'auto', 'exact' or a number of score bins.")
+    if not MIN_BINS <= score_bins <= MAX_BINS:
         raise InputError(
-            f"score_bins: {int(score_bins):,} bins. Give {FEWEST_BUCKETS} to {MOST_BUCKETS:,}, or say 'exact'."
+            "score_bins",
+            f"{int(score_bins):,} bins",
+            "",
+            f"Pass {MIN_BINS} to {MAX_BINS:,}, or 'exact'.",
         )
     return nested_number(int(score_bins))
 
@@ -189,7 +193,7 @@ class _Counter:
         self.scores = columns.scores
         self.decisions = [numbered("decision", i) for i in range(len(self.scores))]
         if threshold is not None:
-            # Keys next to the buckets: a bucket that the threshold cuts becomes two cells.
+            # Keys next to the bins: a bin that the threshold cuts becomes two cells.
             cuts = np.broadcast_to(threshold, len(self.scores)).tolist()
             above = {
                 decision: nw.col(score) >= cut
@@ -209,7 +213,11 @@ class _Counter:
         """Return the numbers of groups and rows."""
         table = collected(self.frame.group_by(*self.source.rows.keys).agg(rows=nw.len()).head(MOST_EXACT + 1))
         if len(table) > MOST_EXACT:
-            raise InputError(f"by: more than {MOST_EXACT:,} groups. Group by columns with fewer different values.")
+            raise InputError(
+                "by",
+                f"more than {MOST_EXACT:,} groups",
+                "Group by columns with fewer different values.",
+            )
         return len(table), int(numbers(table, "rows").sum())
 
     def exact(self, most: int, *, or_none: bool = False) -> Tally | None:
@@ -223,16 +231,19 @@ class _Counter:
         if or_none:
             return None
         raise InputError(
-            f"score_bins: 'exact', but there are more than {most:,} cells. Pass 'auto' or a number of bins."
+            "score_bins",
+            f"'exact', but there are more than {most:,} cells",
+            "",
+            "Pass 'auto' or a number of bins.",
         )
 
-    def bucketed(self, score_bins: int, *, or_none: bool = False) -> Tally | None:
-        """Count cells of score buckets; return None, or raise an error, if there are too many."""
+    def binned(self, score_bins: int, *, or_none: bool = False) -> Tally | None:
+        """Count cells of score bins; return None, or raise an error, if there are too many."""
         frame, keys = self.frame, [*self.keys]
         sums: dict[str, Any] = {}
         for i, column in enumerate(self.scores):
-            score, keys = nw.col(column), [*keys, numbered("bucket", i)]
-            frame = with_bucket(frame, score_bins, column, keys[-1])
+            score, keys = nw.col(column), [*keys, numbered("bin", i)]
+            frame = with_bin(frame, score_bins, column, keys[-1])
             sums |= {numbered("low", i): score.min(), numbered("high", i): score.max()}
             sums |= {numbered("total", i): score.sum()}
         if self.columns.probability is not None:
@@ -254,64 +265,71 @@ class _Counter:
             if or_none:
                 return None
             if self.aged:
-                raise InputError.about(
+                raise InputError(
                     "score_bins",
-                    f"more than {most:,} cells of score, decision, age and delay in {score_bins:,} score bins. Use a "
-                    "smaller number of bins, dates without a time of day, or fewer groups or weights.",
+                    f"more than {most:,} cells of score, decision, age and delay in {score_bins:,} score bins",
+                    "",
+                    "Use a smaller number of bins, dates without a time of day, or fewer groups or weights.",
                 )
             if len(self.scores) > 1:
                 raise InputError(
-                    f"score_bins: more than {most:,} cells of all scores together. Pass a smaller number of bins."
+                    "score_bins",
+                    f"more than {most:,} cells of all scores together",
+                    "",
+                    "Pass a smaller number of bins.",
                 )
             if self.extra_keys:
                 role = self.extra_keys[0]
-                raise InputError.about(
+                raise InputError(
                     self.columns.title(role),
-                    f"more than {most:,} cells of score, decision and {role}. Rows are counted by {role}; "
-                    f"{_FEW_VALUES[role]}.",
+                    f"more than {most:,} cells of score, decision and {role}",
+                    f"Rows are counted by {role}.",
+                    _FEW_VALUES[role],
                 )
             raise InputError(
-                f"by: more than {most:,} cells of {score_bins:,} score bins per group. Use fewer groups, or a "
-                "smaller number of bins."
+                "by",
+                f"more than {most:,} cells of {score_bins:,} score bins per group",
+                "",
+                "Use fewer groups, or a smaller number of bins.",
             )
         return self._checked(tallied(table, self.source.rows, keys))
 
     def exact_fits(self, tally: Tally) -> bool:
-        """Return whether cells of distinct scores are few enough, judged by a sample of buckets.
+        """Return whether cells of distinct scores are few enough, judged by a sample of bins.
 
-        Of one score, distinct scores are compared with buckets. Of several, cells of scores are compared with cells of
-        buckets, in a few buckets of the first score.
+        Of one score, distinct scores are compared with bins. Of several, cells of scores are compared with cells of
+        bins, in a few bins of the first score.
         """
         if int(tally.rows.sum()) <= MOST_EXACT:
             return True
-        spreads, bucket = tally.spreads, tally.keys["bucket"].astype(np.int64)
-        if self.grouped or not spreads or bucket.size > MOST_EXACT:
+        spreads, bin_id = tally.spreads, tally.keys["bin"].astype(np.int64)
+        if self.grouped or not spreads or bin_id.size > MOST_EXACT:
             return False
         has_several = np.any([spread.low < spread.high for spread in spreads], axis=0)
-        candidates = distinct(bucket[has_several])
+        candidates = distinct(bin_id[has_several])
         if not candidates.size:
             return True
         single = len(spreads) == 1
-        unit = bucket if single else np.arange(bucket.size)
-        n_filled, n_candidates = distinct(unit).size, distinct(unit[np.isin(bucket, candidates)]).size
-        # A score has about as many ages and delays as its bucket.
-        cells_per_unit = bucket.size / n_filled if self.aged else 1.0
+        unit = bin_id if single else np.arange(bin_id.size)
+        n_filled, n_candidates = distinct(unit).size, distinct(unit[np.isin(bin_id, candidates)]).size
+        # A score has about as many ages and delays as its bin.
+        cells_per_unit = bin_id.size / n_filled if self.aged else 1.0
         if self.aged and (n_filled + n_candidates) * cells_per_unit > MOST_EXACT:
-            return False  # two scores per candidate bucket are too many
-        # Sample evenly over the buckets: neighboring buckets have similar numbers of scores.
+            return False  # two scores per candidate bin are too many
+        # Sample evenly over the bins: neighboring bins have similar numbers of scores.
         positions = (np.arange(_STRETCHES) + 0.5) / _STRETCHES * candidates.size
         score = nw.col("score")
         condition, n_sampled = None, 0
         for first in np.unique(positions.astype(np.int64)):
             stretch = candidates[first : first + _STRETCH]
-            inside = (bucket >= stretch[0]) & (bucket <= stretch[-1])
+            inside = (bin_id >= stretch[0]) & (bin_id <= stretch[-1])
             within = (score >= float(spreads[0].low[inside].min())) & (score <= float(spreads[0].high[inside].max()))
             condition = within if condition is None else condition | within
             n_sampled += np.unique(unit[inside]).size
         keys = [*self.scores] if single else [*self.extra_keys, *self.scores]
         sample = self.frame.select(*keys).filter(condition).group_by(*keys).agg(rows=nw.len())
         match = len(collected(sample.head(MOST_EXACT + 1)))
-        # A bucket with one score counts once; the others count as the sampled buckets on average.
+        # A bin with one score counts once; the others count as the sampled bins on average.
         scores = n_filled - n_candidates + n_candidates * (match / n_sampled)
         return bool(scores * cells_per_unit <= MOST_EXACT)
 
@@ -336,9 +354,9 @@ class _Counter:
 
     def _checked(self, tally: Tally) -> Tally:
         if not tally.rows.size:
-            raise InputError("data: no rows. At least one row is needed.")
+            raise InputError("data", "no rows", "At least one row is needed.")
         for i, column in enumerate(self.scores):
-            bad = tally.keys[numbered("bucket", i)] == NO_BUCKET if tally.spreads else ~np.isfinite(tally.keys[column])
+            bad = tally.keys[numbered("bin", i)] == NO_BIN if tally.spreads else ~np.isfinite(tally.keys[column])
             if bad.any():
                 check_scores(self.frame, self.columns, column, int(tally.rows[bad].sum()), int(tally.rows.sum()))
         if self.columns.weight is not None:
@@ -356,8 +374,8 @@ class _Counter:
         assert self.source.rows.decision is not None
         found = {self.source.rows.decision.original(value) for value in few["decision"].to_list()}
         if len(found) > 2:
-            raise InputError.about(
-                self.columns.title("decision"), f"{len(found)} values in 1,000 rows. Decisions take two."
+            raise InputError(
+                self.columns.title("decision"), f"{len(found)} values in 1,000 rows", "Predictions take two values."
             )
 
 
@@ -365,10 +383,19 @@ def cluster_key(name: str, columns: ColumnNames) -> tuple[str]:
     """The column as the only key, checked against what it cannot be had with."""
     check_name("clusters", name)
     if columns.scored_at is not None:
-        raise InputError("clusters: not with scored_at; rows with ages are counted by their bins. Leave one out.")
+        raise InputError(
+            "clusters",
+            f"passed with {named('scored_at')}",
+            "Rows with ages are counted in bins, which do not keep clusters.",
+            "Leave one of the two out.",
+        )
     if name in columns.given().values():
         part = next(part for part, other in columns.given().items() if other == name)
-        raise InputError(f"clusters: column {name!r} is also {argument_of(part)}. Each needs a column of its own.")
+        raise InputError(
+            "clusters",
+            f"column {name!r} is also {named(argument_of(part))}",
+            "Each needs a column of its own.",
+        )
     return (name,)
 
 
@@ -380,7 +407,7 @@ def named_clusters(name: str | None) -> Iterator[None]:
     except InputError as error:
         if name is None:
             raise
-        raise error.renamed({"by": "clusters", title("by", name): title("clusters", name)}) from None
+        raise error.worded_for({"by": "clusters"}) from None
 
 
 def each_its_own(rows: Rows, name: str) -> bool:
@@ -393,26 +420,31 @@ def each_its_own(rows: Rows, name: str) -> bool:
     found = collected(asked.select(nw.len().alias("rows"), key.n_unique().alias("values"), nw.col("gap").sum()))
     count, values, gaps = (int(numbers(found, column)[0]) for column in ("rows", "values", "gap"))
     if gaps:
-        raise InputError.about(
+        raise InputError(
             title("clusters", name),
-            f"{gaps:,} of {count:,} rows have no value. Every row needs one; a row of its own a value of its own.",
+            f"{gaps:,} of {count:,} rows have no value",
+            "Every row needs a cluster ID.",
+            "Pass a unique ID for a row without a cluster.",
         )
     return values == count
 
 
 def check_exact(name: str, score_bins: str | int) -> None:
-    """Scores of rows that share their fate cannot be had in buckets."""
+    """Scores of rows that share their fate cannot be had in bins."""
     if isinstance(score_bins, int):
         raise InputError(
-            f"clusters: the rows of {name!r} are told apart by their exact scores. Leave score_bins at 'auto', or "
-            "leave clusters out."
+            "clusters",
+            f"clusters {name!r} with {setting('score_bins', score_bins)}",
+            "Rows of clusters are counted by their exact scores.",
+            f"Leave {named('score_bins')} at 'auto', or leave {named('clusters')} out.",
         )
 
 
 def too_many_clustered(name: str, most: int) -> InputError:
     """That rows would have to be brought here that are too many."""
-    return InputError.about(
+    return InputError(
         title("clusters", name),
-        f"more than {most:,} cells of cluster and score. Clustered rows are not counted in bins; take whole "
-        "clusters at random, as many as fit, or leave clusters out.",
+        f"more than {most:,} cells of cluster and score",
+        "Clustered rows are not counted in bins.",
+        f"Draw whole clusters at random, as many as fit, or leave {named('clusters')} out.",
     )

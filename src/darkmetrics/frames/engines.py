@@ -42,8 +42,10 @@ def check_levels(native: Any) -> None:
     """Columns of pandas may be named by several words each, and then no word names one."""
     if nw.dependencies.is_pandas_dataframe(native) and native.columns.nlevels > 1:
         raise InputError(
-            "data: its columns have names of several levels. Flatten them first, for example with "
-            "frame.columns = frame.columns.map('_'.join)."
+            "data",
+            "its columns have names of several levels",
+            "",
+            "Flatten them first, for example with frame.columns = frame.columns.map('_'.join).",
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics.frames.collecting import coded, numbers
 from darkmetrics.frames.roles import Rows, numbered
+from darkmetrics.frames.strata import stratum_number
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Counted:
 
     With several score columns, `score`, `decision`, `low` and `high` have a row for each column.
 
-    In buckets, `score` is the mean score of the rows of a bucket on one side of the threshold, and `low` and `high` are
+    In bins, `score` is the mean score of the rows of a bin on one side of the threshold, and `low` and `high` are
     the smallest and the largest of these scores: the same for all cells that differ only in weight, stratum, age or
     given decision.
     """
@@ -66,9 +67,9 @@ class Tally:
 
     @property
     def one_score_each(self) -> bool:
-        """Whether buckets have lost nothing: one score in each cell, and no probabilities that were averaged."""
+        """Whether bins have lost nothing: one score in each cell, and no probabilities that were averaged."""
         if len(self.spreads) > 1:
-            return False  # other cells of a bucket may hold other scores
+            return False  # other cells of a bin may hold other scores
         return not self.spreads or (self.chance is None and np.array_equal(self.spreads[0].low, self.spreads[0].high))
 
 
@@ -82,12 +83,15 @@ def tallied(table: Any, rows: Rows, keys: list[str]) -> Tally:
         elif key == "decision" and rows.decision is not None:
             arrays[key], found = coded(table[key])
             values[key] = [rows.decision.original(value) for value in found]
+        elif key == "stratum" and rows.stratum is not None and rows.stratum.kind in ("text", "places"):
+            codes, strata = coded(table[key])
+            arrays[key] = np.array([stratum_number(rows.stratum.original(value)) for value in strata])[codes]
         else:
             arrays[key] = numbers(table, key)
     sums = {name.removeprefix("sum "): numbers(table, name) for name in table.columns if name.startswith("sum ")}
     spreads = [
         Spread(*(sums.pop(numbered(name, i)) for name in ("low", "high", "total")))
-        for i in range(sum(key.startswith("bucket") for key in keys))
+        for i in range(sum(key.startswith("bin") for key in keys))
     ]
     return Tally(keys=arrays, values=values, rows=numbers(table, "rows"), spreads=spreads, **sums)
 
@@ -98,12 +102,12 @@ def merged(
     """Return the cells of all groups; `split` if predictions are given and do not follow from the score."""
     n_scores = len(decisions)
     if tally.spreads and tally.one_score_each:
-        exact = {key: values for key, values in tally.keys.items() if key != "bucket"} | {"score": tally.spreads[0].low}
+        exact = {key: values for key, values in tally.keys.items() if key != "bin"} | {"score": tally.spreads[0].low}
         tally = replace(tally, keys=exact, spreads=())
-    bucketed = bool(tally.spreads)
+    binned = bool(tally.spreads)
     group, group_keys = _groups(tally, rows)
     positions: list[AnyArray] = [
-        tally.keys[numbered("bucket", i)].astype(np.int64) if bucketed else tally.keys[numbered("score", i)] + 0.0
+        tally.keys[numbered("bin", i)].astype(np.int64) if binned else tally.keys[numbered("score", i)] + 0.0
         for i in range(n_scores)
     ]
     weight = tally.keys.get("weight")
@@ -117,8 +121,8 @@ def merged(
     ties += decisions if split else []
     ties += [] if weight is None else [weight]
     ties += [] if chance is None else [np.where(np.isnan(chance), -1.0, chance)]
-    # A bucket that the threshold cuts becomes two cells.
-    sides = [[decision] if bucketed and not split else [] for decision in decisions]
+    # A bin that the threshold cuts becomes two cells.
+    sides = [[decision] if binned and not split else [] for decision in decisions]
     for side, position in zip(reversed(sides), reversed(positions), strict=True):
         ties += [*side, position]
     keys = _joined([*ties, group])
@@ -141,12 +145,12 @@ def merged(
         weight=None if weight is None else weight[first],
         probability=None if chance is None else chance[first],
         **{name: kind[first] for name, kind in kinds.items()},
-        score_bins=score_bins if bucketed else None,
+        score_bins=score_bins if binned else None,
         labels=labels,
         keys=group_keys,
         starts=np.append(np.searchsorted(group[first], np.arange(group.max() + 1)), first.size),
     )
-    if not bucketed:
+    if not binned:
         return cells
     if tally.chance is not None:
         with np.errstate(invalid="ignore"):

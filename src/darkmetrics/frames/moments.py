@@ -13,8 +13,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.constraints import shortened
 from darkmetrics.exceptions import InputError
-from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, shortened, to_numpy
+from darkmetrics.frames.arrays import is_missing, number_column, refuse_shape, to_numpy
 from darkmetrics.frames.calendar import check_dates, iso_time, without_zone
 from darkmetrics.frames.collecting import collected, numbers
 from darkmetrics.frames.engines import (
@@ -122,9 +123,11 @@ def _from_objects(frame: Any, part: str, name: str) -> tuple[Any, Moments]:
     zoned = [getattr(item, "tzinfo", None) is not None for item in held]
     if any(zoned) and not all(zoned):
         with_zone, without = held[zoned.index(True)], held[zoned.index(False)]
-        raise InputError.about(
+        raise InputError(
             name,
-            f"{with_zone.isoformat()} has a time zone and {without.isoformat()} has none. Give all or none a zone.",
+            f"{with_zone.isoformat()} has a time zone and {without.isoformat()} has none",
+            "",
+            "Pass all or none a zone.",
         )
     if any(zoned):
         items = [None if item is None else without_zone(item) for item in items]
@@ -140,10 +143,11 @@ def check_zones(titles: dict[str, str], moments: dict[str, Moments]) -> None:
     first, *others = [part for part, one in moments.items() if one.known] or [""]
     for other in others:
         if (moments[first].zone is None) != (moments[other].zone is None):
-            raise InputError.about(
+            raise InputError(
                 titles[other],
-                f"has {_zone(moments[other].zone)}, but {titles[first]} has {_zone(moments[first].zone)}. Times of "
-                "two kinds cannot be compared: give both columns a zone, or neither.",
+                f"has {_zone(moments[other].zone)}, but {titles[first]} has {_zone(moments[first].zone)}",
+                "Times with and without a zone cannot be compared.",
+                "Pass both columns with a zone, or neither.",
             )
 
 
@@ -164,11 +168,13 @@ class AsOf:
         if isinstance(value, str):
             value = iso_time(value)
         if is_missing(value) or not isinstance(value, dt.date):
-            raise InputError(f"as_of: cannot read {shortened(given)} as a date. {_RULE}")
+            raise InputError("as_of", f"cannot read {shortened(given)} as a date", _RULE)
         if not _YEARS[0] <= value.year <= _YEARS[1]:
             raise InputError(
-                f"as_of: {value.isoformat()}. It must lie in the years {_YEARS[0]} to {_YEARS[1]}: say when the table "
-                "was taken, for ages are counted up to then."
+                "as_of",
+                value.isoformat(),
+                f"It must lie in the years {_YEARS[0]} to {_YEARS[1]}.",
+                "Pass the day on which the table was taken.",
             )
         return cls(None, value) if isinstance(value, dt.datetime) else cls(value, None)
 
@@ -197,8 +203,10 @@ class AsOf:
         if scored.known and (zone is None) != (scored.zone is None):
             advice = "a time zone, such as '2026-03-09T14:30+00:00'" if zone is None else "none"
             raise InputError(
-                f"as_of: {self.time.isoformat()} has {_zone(zone)}, but the columns have {_zone(scored.zone)}. "
-                f"Give it {advice}, or a plain date."
+                "as_of",
+                f"{self.time.isoformat()} has {_zone(zone)}, but the columns have {_zone(scored.zone)}",
+                "",
+                f"Pass it {advice}, or a plain date.",
             )
         return _moment(self.time.astimezone(scored.clock()).replace(tzinfo=None) if scored.local else self.time)
 
@@ -248,18 +256,18 @@ def time_column(values: Any, name: str) -> Times:
         if held and all(isinstance(item, dt.date) for item in held):
             zones = {getattr(item, "tzinfo", None) is not None for item in held}
             if len(zones) > 1:
-                raise InputError.about(name, "some times have a time zone and some have none. Give all or none a zone.")
+                raise InputError(name, "some times have a time zone and some have none", "", "Pass all or none a zone.")
             zoned = zones == {True}
             plain = [without_zone(item) if isinstance(item, dt.datetime) else item for item in read]
             array = np.array(plain, dtype="datetime64[us]")
         elif any(isinstance(item, (str, dt.date)) for item in held):
             odd = next(item for item in held if not isinstance(item, dt.date))
-            raise InputError.about(name, f"cannot read {str(odd)!r} as a date. {_COLUMN_RULE}")
+            raise InputError(name, f"cannot read {str(odd)!r} as a date", _COLUMN_RULE)
     if array.dtype.kind == "M":
         number = (array - np.datetime64(0, "D")) / _DAY
         number = np.where(missing | np.isnat(array), np.nan, number)
     elif array.dtype.kind == "m":
-        raise InputError.about(name, f"expected points in time, got spans of time. {_COLUMN_RULE}")
+        raise InputError(name, "has spans of time", _COLUMN_RULE)
     else:
         number = number_column(values, name)
     there = number[~np.isnan(number)]

@@ -23,6 +23,7 @@ from darkmetrics.frames.calendar import check_time_type, period_number, period_s
 from darkmetrics.frames.collecting import collected, in_order
 from darkmetrics.frames.engines import addressable, on_wall_clock, type_name, with_plain_floats
 from darkmetrics.frames.moments import Moments, check_zones, local_days, read_moments
+from darkmetrics.wording import named
 
 # The parts that columns of dates or datetimes play.
 TIMES = ("scored_at", "labeled_at")
@@ -74,7 +75,7 @@ def numbered(name: str, i: int) -> str:
 def check_name(argument: str, name: Any) -> None:
     """Refuse values where the name of a column belongs: comparing them with names would fail without a word."""
     if is_container(type(name)) and not isinstance(name, tuple):
-        raise InputError(f"{argument}: expected the name of a column of the frame, got values ({type(name).__name__}).")
+        raise InputError(argument, f"values ({type(name).__name__})", "It must be the name of a column of the table.")
 
 
 # The arguments that name the columns.
@@ -100,7 +101,7 @@ def part_of(argument: str) -> str:
 
 def title(part: str, name: str) -> str:
     """Return what messages call a column: its argument and its name."""
-    return f"{argument_of(part)} column {name!r}"
+    return named(argument_of(part), name)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class Rows:
     count: int | None  # None: only a pass would tell
     label: Values
     decision: Values | None
+    stratum: Values | None
     keys: Mapping[str, tuple[str, Values | str | None]]  # by key: the user's name; how to read it (text: a period)
     moments: Mapping[str, Moments] = field(default_factory=dict)  # of the columns of times, by part
 
@@ -211,7 +213,7 @@ def read_roles(frame: Any, columns: ColumnNames, by: Sequence[str], time: str | 
     count = len(frame) if isinstance(frame, nw.DataFrame) else None
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         frame = frame.lazy()  # in batches, which takes less memory
-    return Rows(frame, count, held["label"], held.get("decision"), keys, moments)
+    return Rows(frame, count, held["label"], held.get("decision"), held.get("stratum"), keys, moments)
 
 
 def unknown_column(argument: str, name: Any, columns: Sequence[str]) -> InputError:
@@ -223,7 +225,7 @@ def unknown_column(argument: str, name: Any, columns: Sequence[str]) -> InputErr
     hint = f"Did you mean {lower[near[0]]!r}?" if near else f"It has {shown or 'no columns'}."
     if {"format_version", "checksum"} <= set(columns):
         hint = "It holds the counts of a stored set, which EvaluationSet.from_parquet reads."
-    return InputError.about(argument, f"data has no column {name!r}. {hint}")
+    return InputError(argument, f"data has no column {name!r}", "", hint)
 
 
 def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[str], time: str | None) -> None:
@@ -232,21 +234,26 @@ def _check_names(schema: Sequence[str], parts: Mapping[str, str], by: Sequence[s
         if name not in schema:
             raise unknown_column(argument_of(part), name, schema)
         if schema.count(name) > 1:
-            raise InputError.about(
-                argument_of(part), f"data has {schema.count(name)} columns {name!r}. Rename or drop all but one."
+            raise InputError(
+                argument_of(part),
+                f"data has {schema.count(name)} columns {name!r}",
+                "",
+                "Rename or drop all but one.",
             )
     seen: dict[str, str] = {}
     for part, name in parts.items():
         # A score that is a probability may well be named as both.
         if name in seen and {part, seen[name]} != {"score", "probability"}:
-            raise InputError.about(
-                argument_of(part), f"column {name!r} is also {argument_of(seen[name])}. Each needs a column of its own."
+            raise InputError(
+                argument_of(part),
+                f"column {name!r} is also {named(argument_of(seen[name]))}",
+                "Each needs a column of its own.",
             )
         seen[name] = part
     keys = [*by, *([] if time is None else [time])]
     twice = next((name for place, name in enumerate(keys) if name in keys[:place]), None)
     if twice is not None:
-        raise InputError(f"by: column {twice!r} is named twice. Name it once.")
+        raise InputError("by", f"column {twice!r} is named twice", "", "Name it once.")
 
 
 def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tuple[Any, Values, Any]:
@@ -255,6 +262,13 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     eager = isinstance(frame, nw.DataFrame)
     # Columns in memory can be of any type, also of several at a time.
     loose = eager and not frame.implementation.is_polars()
+    if part == "stratum" and not _is_number(dtype):
+        if loose or (eager and dtype in (nw.Object, nw.Unknown)):
+            return _placed(frame, part, name)
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return frame.with_columns(column.cast(nw.String)), Values("text"), nw.String()
+        called = type_name(frame, part, dtype)
+        raise InputError(name, f"has type {called}", "Expected whole numbers or text.", "Cast it first.")
     if part.split(maxsplit=1)[0] in ("score", "weight", "probability", "stratum", "propensity"):
         # PyArrow turns the decimal 0.7 into a float that is not the nearest one.
         if eager and (
@@ -281,7 +295,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     if part.startswith("by "):
         called = type_name(frame, part, dtype)
         if dtype.is_nested() or called.startswith(_NESTED):
-            raise InputError.about(name, f"has type {called}. A key needs one value per row.")
+            raise InputError(name, f"has type {called}", "A key needs one value per row.")
         return with_plain_floats(frame, part) if dtype.is_float() else frame, Values("number"), dtype
     if dtype == nw.Boolean:
         return frame.with_columns(column.cast(nw.Float64)), Values("truth"), nw.Float64()
@@ -292,7 +306,7 @@ def _readable(frame: Any, part: str, dtype: Any, name: str, is_time: bool) -> tu
     if _is_number(dtype) or (dtype == nw.Unknown and not called.startswith(_NESTED)):
         return frame.with_columns(column.cast(nw.Float64)), Values("number"), nw.Float64()
     rule = DATE_RULE if dtype.is_temporal() else "Expected booleans, numbers or text; cast it first."
-    raise InputError.about(name, f"has type {called}. {rule}")
+    raise InputError(name, f"has type {called}", rule)
 
 
 def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn:
@@ -300,12 +314,12 @@ def _refuse_no_numbers(frame: Any, part: str, dtype: Any, name: str) -> NoReturn
     if dtype == nw.String and (frame.implementation.is_polars() or frame.implementation.is_duckdb()):
         words = frame.select(part)
         if not len(collected(words.head(1))):
-            raise InputError("data: no rows. At least one row is needed.")
+            raise InputError("data", "no rows", "At least one row is needed.")
         odd = collected(words.filter(~nw.col(part).str.contains(NUMBER)).head(1))[part].to_list()
         if odd:
-            raise InputError.about(name, f"{odd[0]!r} is text. Expected numbers; correct or drop such rows.")
+            raise InputError(name, f"{odd[0]!r} is text", "Expected numbers.", "Correct or drop such rows.")
     called = type_name(frame, part, dtype)
-    raise InputError.about(name, f"has type {called}. Expected numbers; cast it first.")
+    raise InputError(name, f"has type {called}", "Expected numbers.", "Cast it first.")
 
 
 def _is_number(dtype: Any) -> bool:
@@ -321,8 +335,8 @@ def _placed(frame: Any, part: str, name: str) -> tuple[Any, Values, Any]:
     if part.startswith("by ") and frame.schema[part] in (nw.Object, nw.Unknown):
         held = next((item for item in frame[part].to_list() if is_container(type(item))), None)
         if held is not None:
-            raise InputError.about(name, f"has values of type {type(held).__name__}. A key needs one value per row.")
-    read = value_column if part.startswith("by ") else label_column
+            raise InputError(name, f"has values of type {type(held).__name__}", "A key needs one value per row.")
+    read = label_column if part in ("label", "decision") else value_column
     array, missing = read(frame[part], name)
     if array.dtype.kind in "iu" and not missing.any():
         return _replaced(frame, part, array), Values("whole"), nw.Int64()  # beyond 2**53 floats would be the same

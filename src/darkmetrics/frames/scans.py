@@ -71,7 +71,7 @@ def _naming(file: str) -> Iterator[None]:
         yield
     except Exception as error:  # engines have errors of their own
         said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        raise InputError.about(file, f"cannot be read; damaged? ({said})") from error
+        raise InputError(file, f"cannot be read; damaged? ({said})") from error
 
 
 def _shared(schemas: dict[str, Any], text: dict[str, Any], typed: dict[str, Any], needed: Sequence[str]) -> list[str]:
@@ -83,13 +83,15 @@ def _shared(schemas: dict[str, Any], text: dict[str, Any], typed: dict[str, Any]
         have = [file for file, schema in schemas.items() if name in schema]
         lack = next((file for file in schemas if file not in have), None)
         if have and lack is not None:
-            raise InputError.about(lack, f"has no column {name!r}, and {have[0]} has. Each file needs it.")
+            raise InputError(lack, f"has no column {name!r}, and {have[0]} has", "Each file needs it.")
         words = next((file for file in schemas if name in text[file]), None)
         other = next((file for file in schemas if name in typed[file]), None)
         if words is not None and other is not None and name not in folders:
             kind = schemas[other][name]
-            raise InputError.about(
-                words, f"column {name!r} has text, and {kind} in {other}. Give it one type in all files."
+            raise InputError(
+                words,
+                f"column {name!r} has text, but {kind} in {other}",
+                "A column must have one type in all files.",
             )
     shared = [name for name in schemas[first] if all(name in schema for schema in schemas.values())]
     return [name for name in shared if not needed or name in needed]

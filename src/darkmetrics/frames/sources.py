@@ -45,10 +45,12 @@ def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
             return found
     except nw.exceptions.DuplicateError as error:
         said = " ".join(str(error).split())
-        raise InputError(f"data: column names must differ. {said}") from None
+        raise InputError("data", "column names must differ", said) from None
     raise InputError(
-        f"data: expected a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis) or the path of Parquet or "
-        f"CSV files, got type {type(frame).__name__}."
+        "data",
+        f"type {type(frame).__name__}",
+        "It must be a DataFrame (pandas, Polars, PyArrow, DuckDB, PySpark, Dask, Ibis), or the path of Parquet or CSV "
+        "files.",
     )
 
 
@@ -88,10 +90,8 @@ def reading(files: Sequence[str] | None) -> Iterator[None]:
         said = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
         shown = files[0] + (f" and {len(files) - 1:,} more" if len(files) > 1 else "")
         if any("://" in file for file in files):
-            raise InputError.about(
-                shown, f"cannot be read; is the address right, and is access granted? ({said})"
-            ) from error
-        raise InputError.about(shown, f"cannot be read; damaged? ({said})") from error
+            raise InputError(shown, f"cannot be read; is the address right, and is access granted? ({said})") from error
+        raise InputError(shown, f"cannot be read; damaged? ({said})") from error
 
 
 def files_given(frame: Any) -> list[str] | None:
@@ -104,7 +104,7 @@ def files_given(frame: Any) -> list[str] | None:
         if "://" not in file:
             DataFile.of_path(Path(file))  # says it in words when it is not there
             if not Path(file).stat().st_size:
-                raise InputError.about(file, "is empty.")
+                raise InputError(file, "is empty")
     return files
 
 
@@ -122,8 +122,8 @@ def _scan(files: Sequence[str], needed: Sequence[str]) -> Any:
         return nw.from_native(to_native_frame(columns))
     engine = next((name for name in ("polars", "duckdb") if _importable(name)), None)
     if engine is None:
-        raise InputError.about(
-            files[0], "reading files takes Polars or DuckDB, and neither is there (pip install polars)."
+        raise InputError(
+            files[0], "Polars and DuckDB are not installed", "Reading files needs one of them.", "pip install polars."
         )
     with reading(files):
         found = nw.from_native(scanned(files, engine, needed))
@@ -140,11 +140,11 @@ def _kind(file: str) -> str:
         return "Parquet"
     if last in _CSV:
         if "://" in file:
-            raise InputError.about(file, "CSV cannot be read from an address. Read it into a DataFrame first.")
+            raise InputError(file, "CSV cannot be read from an address", "", "Read it into a DataFrame first.")
         return "CSV"
     known = ", ".join((*PARQUET, *_CSV))
-    raise InputError.about(
-        file, f"its name does not say Parquet or CSV ({known}). Rename it, or read it into a DataFrame."
+    raise InputError(
+        file, f"its name does not say Parquet or CSV ({known})", "", "Rename it, or read it into a DataFrame."
     )
 
 

@@ -51,6 +51,8 @@ def table_of(columns: Mapping[str, Any], parts: Mapping[str, str], by: Collectio
     for part, name in parts.items():
         if part in ("label", "decision"):
             table[name] = _values(columns[name], title(part, name))
+        elif part == "stratum":
+            table[name] = _keys(columns[name])
         elif part in TIMES:
             table[name] = _moments(columns[name], title(part, name))
         else:
@@ -63,8 +65,10 @@ def table_of(columns: Mapping[str, Any], parts: Mapping[str, str], by: Collectio
         return to_native_frame(table, next((engine for engine in _ENGINES if engine in engines), None))
     except InputError:
         raise InputError(
-            f"data: counting rows of text takes one of {', '.join(_ENGINES)}, and none is installed; "
-            "pip install 'darkmetrics[files]'."
+            "data",
+            f"{', '.join(_ENGINES)} are not installed",
+            "Counting rows of text needs one of them.",
+            "pip install 'darkmetrics[files]'.",
         ) from None
 
 
@@ -101,10 +105,12 @@ def _moments(column: Any, name: str) -> Any:
         return times
     zoned = {time.tzinfo is not None: row for row, time in enumerate(times) if time is not None}
     if len(zoned) == 2:
-        raise InputError.about(
+        raise InputError(
             name,
             f"{column[zoned[True]]!r} at row {zoned[True]} has a time zone and {column[zoned[False]]!r} at row "
-            f"{zoned[False]} has none. Give all or none a zone.",
+            f"{zoned[False]} has none",
+            "",
+            "Pass all or none a zone.",
         )
     return [time.astimezone(dt.UTC) if time is not None and True in zoned else time for time in times]
 
@@ -119,9 +125,10 @@ def _times(column: Any, name: str, advice: str = "") -> Any:
             try:
                 known[value] = dt.datetime.fromisoformat(value.strip())
             except (AttributeError, ValueError):
-                raise InputError.about(
+                raise InputError(
                     name,
-                    f"cannot read {value!r} at row {row} as a date. Write dates like 2026-03-09 or "
-                    f"2026-03-09T14:30{advice}.",
+                    f"cannot read {value!r} at row {row} as a date",
+                    "",
+                    f"Write dates like 2026-03-09 or 2026-03-09T14:30{advice}.",
                 ) from None
     return [known[value] for value in column]

@@ -63,7 +63,7 @@ def log_evaluation(
     ...     log_evaluation(result, targets={"recall": 0.5})
     """
     if not isinstance(result, Evaluation):
-        raise InputError(f"result: expected what evaluate() returns, got {type(result).__name__}.")
+        raise InputError("result", f"expected what evaluate returns, got {type(result).__name__}")
     numbers = result.to_dict(flat=True)
     _, goals = targets_from(targets, result.metrics.values(), more=False)
     chances = {name: result.target_probability(name, target) for name, target in goals.items()}
@@ -106,8 +106,8 @@ def log_groups(result: GroupedEvaluation | Alerts, *, prefix: str = "") -> dict[
     >>> log_groups(months)  # doctest: +SKIP
     """
     if not isinstance(result, GroupedEvaluation | Alerts):
-        raise InputError(f"result: expected what evaluate_by() returns, got {type(result).__name__}.")
-    plain, chance_missed = result.to_dict(), result._view.chance_missed
+        raise InputError("result", f"expected what evaluate_by returns, got {type(result).__name__}")
+    plain, probability_missed = result.to_dict(), result._view.probability_missed
     result = result._view.grouped
     at = None if result.time is None else result.names.index(result.time)
     periods = sorted({key[at] for key in result.groups}, key=str) if at is not None else []
@@ -121,7 +121,7 @@ def log_groups(result: GroupedEvaluation | Alerts, *, prefix: str = "") -> dict[
                 "": one.mean,
                 "low": one.low,
                 "high": one.high,
-                "chance_missed": chance_missed.get(key, {}).get(name),
+                "probability_missed": probability_missed.get(key, {}).get(name),
             }
             for name, one in group.metrics.items()
             if one.method != "bounds"

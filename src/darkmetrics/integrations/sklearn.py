@@ -85,7 +85,7 @@ class _Display(ABC):
 
     def __init__(self, evaluation: Evaluation, *, name: str | None = None) -> None:
         if not isinstance(evaluation, Evaluation):
-            raise InputError(f"evaluation: expected what evaluate() returns, got {type(evaluation).__name__}.")
+            raise InputError("evaluation", f"expected what evaluate returns, got {type(evaluation).__name__}")
         self.evaluation = evaluation
         self.name = name
         self.ax_: Axes | None = None
@@ -204,22 +204,20 @@ class PrecisionRecallDisplay(_Display):
 def _response(estimator: Any, X: Any, method: str, pos_label: Any) -> tuple[Any, Any, float]:
     """The label that is positive, its scores, and from which score on it is decided."""
     if method not in ("auto", *_METHODS):
-        raise InputError(f"response_method: {method!r}. Choose from 'auto', {', '.join(map(repr, _METHODS))}.")
+        raise InputError("response_method", repr(method), "", f"Choose from 'auto', {', '.join(map(repr, _METHODS))}.")
     wanted = _METHODS if method == "auto" else (method,)
     way = next((one for one in wanted if callable(getattr(estimator, one, None))), None)
     if way is None:
-        raise InputError(
-            f"estimator: {type(estimator).__name__} has no {' and no '.join(wanted)}. Give a fitted classifier that "
-            "has scores."
-        )
+        finding = f"{type(estimator).__name__} has no {' and no '.join(wanted)}"
+        raise InputError("estimator", finding, "", "Pass a fitted classifier that has scores.")
     classes = getattr(estimator, "classes_", None)
     if classes is None or len(classes) != 2:
         found = "no classes_, so it is not fitted" if classes is None else f"{len(classes)} classes"
-        raise InputError(f"estimator: {type(estimator).__name__} has {found}. It must be fitted, for two classes.")
+        raise InputError("estimator", f"{type(estimator).__name__} has {found}", "It must be fitted, for two classes.")
     known = [value.item() if hasattr(value, "item") else value for value in classes]
     pos_label = known[1] if pos_label is None else pos_label
     if pos_label not in known:
-        raise InputError(f"pos_label: {pos_label!r} is none of the classes {known}.")
+        raise InputError("pos_label", f"{pos_label!r} is none of the classes {known}")
     place = known.index(pos_label)
     scores = getattr(estimator, way)(X)
     if way == "predict_proba":

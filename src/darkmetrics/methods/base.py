@@ -6,11 +6,10 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.distributions.functional import Functional
 from darkmetrics.distributions.problem import Problem
-from darkmetrics.exceptions import InputError
 from darkmetrics.posterior import Posterior
 
 
@@ -46,6 +45,5 @@ MethodLike: TypeAlias = str | Method
 
 def check_n_resamples(number: Any, name: str = "n_resamples") -> int:
     """Validate a number of imputations, resamples or repeats."""
-    if not is_whole(number) or number < 1:
-        raise InputError(f"{name}: {number!r}. It must be a whole number of at least 1.")
+    check_value(name, number)
     return int(number)

@@ -17,6 +17,7 @@ from darkmetrics.distributions.problem import Problem
 from darkmetrics.exceptions import MethodError
 from darkmetrics.methods.base import Method, check_n_resamples
 from darkmetrics.methods.proofs import Prover, sampled_certificate
+from darkmetrics.wording import setting
 
 
 def _compute_without_sampling(functional: Functional, problem: Problem) -> MetricDistribution | None:
@@ -55,12 +56,16 @@ class Exact(Method):
         rows = int(functional.missing.sum())
         if isinstance(functional, ScenarioFunctional):
             raise MethodError(
-                f"method: 'exact' goes through every label assignment for this metric, and {rows:,} missing rows are "
-                "too many (15 rows with different scores are the most). Use method='auto' or 'monte_carlo'."
+                "method",
+                f"'exact' with {rows:,} missing rows",
+                "It enumerates every label assignment for this metric, of at most 15 rows with different scores.",
+                f"Use {setting('method', 'auto', 'monte_carlo')}.",
             )
         raise MethodError(
-            f"method: no exact distribution, because few of {rows:,} missing rows decide and an expansion is not "
-            "accurate. Use method='auto' or 'monte_carlo'."
+            "method",
+            f"no exact distribution, because few of {rows:,} missing rows decide and an expansion is not accurate",
+            "",
+            f"Use {setting('method', 'auto', 'monte_carlo')}.",
         )
 
 

@@ -18,6 +18,7 @@ from darkmetrics.distributions.rank_functionals import RankFunctional
 from darkmetrics.exceptions import MethodError
 from darkmetrics.methods.base import Method
 from darkmetrics.methods.proofs import Prover
+from darkmetrics.wording import setting
 
 # Rounding error of a difference of nearly equal terms, as a fraction of the terms.
 _ROUNDING = 1e-14
@@ -29,7 +30,8 @@ class Gaussian(Method):
 
     Ratios and linear metrics have the paper's mean and variance; ROC-AUC has the paper's moments in O(n log n). Other
     formulas of the confusion matrix and average precision have first-order moments (delta method), which equal the
-    paper's for ratios; callables are not supported. The distribution is conditional on the metric being defined:
+    paper's for ratios; callables are not supported. Probability beyond the attainable bounds is moved onto them, which
+    `dm.paper.pemi_gauss` does not do. The distribution is conditional on the metric being defined:
     `zero_division` has no effect, and `undefined` is the probability of 0/0. The `certificate` bounds the error on
     these data, and `interval(certified=True)` includes it.
 
@@ -55,7 +57,10 @@ class Gaussian(Method):
         defined = undefined < 1.0
         if not np.isfinite(mean[defined]).all() or not np.isfinite(variance[defined]).all():
             raise MethodError(
-                "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
+                "method",
+                "'gaussian' for a metric that is 0/0 next to its mean",
+                "It needs a metric that has a derivative there.",
+                f"Use {setting('method', 'auto')}.",
             )
         prover = Prover(functional, problem.posterior)
         normals: list[MetricDistribution] = []
@@ -94,7 +99,12 @@ def moments_at_draws(functional: Functional, problem: Problem) -> tuple[FloatArr
 def gaussian_moments(functional: Functional, cells: Cells) -> tuple[FloatArray, FloatArray]:
     """Return mean and variance of the paper's Gaussian at every draw; other metrics use the delta method."""
     if not functional.is_smooth:
-        raise MethodError("method: 'gaussian' needs a metric that has derivatives; use 'auto' or 'monte_carlo'.")
+        raise MethodError(
+            "method",
+            "'gaussian' for a metric without derivatives",
+            "It needs a metric that has derivatives.",
+            f"Use {setting('method', 'auto', 'monte_carlo')}.",
+        )
     mean, k2, _, _ = compute_sum_cumulants(functional, cells, orders=(2,))
     slopes, _ = compute_derivatives(functional, mean, np.sqrt(np.einsum("aak->ak", k2)), hessian=False)
     return functional.at(mean), np.einsum("ak,abk,bk->k", slopes, k2, slopes)

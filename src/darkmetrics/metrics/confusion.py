@@ -232,12 +232,15 @@ class ConfusionMetric(Metric):
                 by_form = form.at(tp, fn)
             if np.isfinite([value, by_form]).all() and abs(value - by_form) > 1e-6 * max(1.0, abs(value)):
                 raise InputError(
-                    f"form: {self.name!r} has the value {value:.6g} by its formula and {by_form:.6g} by its form, with "
-                    f"{tp:g} true positives among {yes:g} rows decided positive and {fn:g} misses among {no:g} others."
+                    "form",
+                    f"{self.name!r} has the value {value:.6g} by its formula and {by_form:.6g} by its form, with "
+                    f"{tp:g} true positives among {yes:g} rows predicted positive and {fn:g} false negatives among "
+                    f"{no:g} others",
+                    "Both must have one value.",
                 )
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        return 0.0  # buckets are cut at the threshold, and keep given decisions apart
+        return 0.0  # bins are cut at the threshold, and keep given decisions apart
 
     def value(self, data: EvaluationSet, fill: float = np.nan) -> float:
         (tp, fn), (fp, tn) = data.by_decision["positives"], data.by_decision["negatives"]

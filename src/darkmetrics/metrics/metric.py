@@ -15,7 +15,8 @@ from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import is_number
 from darkmetrics.distributions.functional import Functional
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError, UnknownNameError, unknown_name
+from darkmetrics.wording import code
 
 # The range of most metrics.
 UNIT = (0.0, 1.0)
@@ -82,16 +83,16 @@ class Metric(ABC):
         return np.eye(2)[:, :, None] * np.ones(cells.score.size)
 
     def binning_error(self, data: EvaluationSet) -> float:
-        """How far can it have moved the metric that scores were counted in buckets? NaN: it is not known.
+        """How far can it have moved the metric that scores were counted in bins? NaN: it is not known.
 
-        A bound for whatever the missing labels are and wherever in their buckets the scores lie; 0 for exact scores.
+        A bound for whatever the missing labels are and wherever in their bins the scores lie; 0 for exact scores.
         """
         if data.score_bins is None:
             return 0.0
         return float(np.minimum(self._binning_error(data), self.range[1] - self.range[0]))
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        """The same for scores in buckets; a family that knows its answer says it here."""
+        """The same for scores in bins; a family that knows its answer says it here."""
         return np.nan
 
 
@@ -106,8 +107,8 @@ class Family:
 
 
 _REGISTRY: dict[str, Metric | Family] = {}
-# Understood, but not listed: other names of metrics, and what users ask for that is no quality by itself.
-_ALSO: dict[str, Metric] = {}
+# Metrics that "all" does not stand for: counts, other names, and those with the sign of scikit-learn's scorers.
+_NOT_IN_ALL: dict[str, Metric] = {}
 _ALIASES: dict[str, str] = {}
 
 
@@ -138,23 +139,37 @@ def register_metric(metric: Metric | Family, *, overwrite: bool = False) -> Metr
     0.3333333333333333
     """
     if not isinstance(metric, (Metric, Family)):
-        raise InputError(f"metric: expected a Metric such as ConfusionMetric(...), got {metric!r}.")
+        raise InputError("metric", repr(metric), "It must be a Metric such as ConfusionMetric(...).")
     if metric.name in _REGISTRY and not overwrite:
-        raise InputError(f"metric: {metric.name!r} is already registered; pass overwrite=True to replace it.")
+        raise InputError("metric", f"{metric.name!r} is already registered", "", "Pass overwrite=True to replace it.")
     _REGISTRY[metric.name] = metric
     return metric
 
 
 def list_metrics() -> list[str]:
-    """Return the names of all registered metrics.
+    """Return all names that `metrics=` accepts, in alphabetical order: names of metrics and their aliases.
 
-    Other spellings work, too: "F1", "ROC-AUC", "tpr", "pr_auc", "recall_score"; see `metrics.aliases()`. Counts are
-    available as "tp", "fp", "fn" and "tn".
+    Other spellings work, too: "F1", "ROC-AUC", "recall_score". `metrics.aliases()` shows which names are the same
+    metric. A name that needs a parameter takes it in brackets: "fbeta(2)".
 
     Examples
     --------
     >>> import darkmetrics as dm
     >>> dm.list_metrics()[:4]
+    ['accuracy', 'ap', 'auc', 'auc_roc']
+    >>> "ks" in dm.list_metrics()
+    True
+    """
+    return sorted({*_REGISTRY, *_NOT_IN_ALL})
+
+
+def registered_names() -> list[str]:
+    """Return one name for each registered metric, without aliases, counts and the like.
+
+    Examples
+    --------
+    >>> from darkmetrics.metrics.metric import registered_names
+    >>> registered_names()[:4]
     ['accuracy', 'precision', 'recall', 'specificity']
     """
     return list(_REGISTRY)
@@ -175,9 +190,9 @@ def aliases() -> dict[str, list[str]]:
     return names
 
 
-def understand(metric: Metric, alias_of: str = "") -> None:
-    """Make a metric available by its name without listing it; a registered metric takes precedence."""
-    _ALSO[metric.name] = metric
+def accept_metric(metric: Metric, alias_of: str = "") -> None:
+    """Make a metric available by its name, although "all" does not stand for it; a registered metric has precedence."""
+    _NOT_IN_ALL[metric.name] = metric
     if alias_of:
         _ALIASES[metric.name] = alias_of
 
@@ -201,24 +216,27 @@ def registered(name: str) -> Metric | Family:
     ['f1', 'roc_auc', 'recall']
     """
     for spelling in _spellings(name):
-        found = _REGISTRY.get(spelling) or _ALSO.get(spelling)
-        if found is not None:
-            return found
-    raise unknown_name("metrics", "metric", name, _REGISTRY, f"list_metrics() shows all {len(_REGISTRY)}.")
+        record = _REGISTRY.get(spelling) or _NOT_IN_ALL.get(spelling)
+        if record is not None:
+            return record
+    names = list_metrics()
+    raise unknown_name("metrics", "metric", name, names, f"{code('list_metrics()')} shows all {len(names)}.")
 
 
 def metric_from_text(text: str) -> Metric:
-    """The metric that a text stands for: a name, or a name with arguments such as "fbeta(2)"."""
+    """Return the metric that a text stands for: a name, or a name with arguments such as "fbeta(2)"."""
     name, bracket, _ = text.partition("(")
+    _refuse_value_at_value(text)
     record = registered(name.strip())
     if not bracket:
         if isinstance(record, Metric):
             return record
         if record.needs_argument:
-            raise InputError(f"metrics: {text!r} needs a parameter, for example {record.example.name!r}.")
+            fix = f"Pass one, such as {record.example.name!r}."
+            raise InputError("metrics", f"{text!r} has no parameter", "", fix)
         return record.make()
     if isinstance(record, Metric):
-        raise InputError(f"metrics: {record.name!r} takes no parameter, got {text!r}.")
+        raise InputError("metrics", repr(text), f"{record.name!r} takes no parameter.")
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
@@ -229,7 +247,25 @@ def metric_from_text(text: str) -> Metric:
     except InputError:
         raise
     except (SyntaxError, ValueError, TypeError):
-        raise InputError(f"metrics: cannot read {text!r}. Write it like {record.example.name!r}.") from None
+        raise InputError("metrics", f"cannot read {text!r}", "", f"Write it like {record.example.name!r}.") from None
+
+
+def _refuse_value_at_value(text: str) -> None:
+    """Raise the error for "precision_at_recall(0.8)" and the like, with the call that finds the threshold."""
+    parts = re.fullmatch(r"(\w+)_at_(\w+)(?:\((.*)\))?", re.sub(r"[\s-]+", "_", text.strip().lower()))
+    if parts is None:
+        return
+    metric, condition, value = parts.groups()
+    if all(isinstance(_REGISTRY.get(_ALIASES.get(name, name)), Metric) for name in (metric, condition)):
+        metric, condition = (_ALIASES.get(name, name) for name in (metric, condition))
+        target = value if value and number_from(value) is not None else "0.8"
+        raise UnknownNameError(
+            "metrics",
+            f"{text!r} is a metric at a threshold that has to be found",
+            "",
+            f'Write dm.threshold_curves(dm.evaluate(y_true, y_score), metrics=["{metric}", "{condition}"])'
+            f'.best_threshold("{metric}", constraint={{"{condition}": {target}}}).',
+        )
 
 
 # One metric: its name, its record, or a function of labels and scores.
@@ -251,11 +287,11 @@ def _argument(node: ast.expr, text: str) -> Any:
 def number_argument(value: Any, name: str, *, above: float) -> float:
     """A parameter of a metric as a float, checked to be large enough and not so large that a formula overflows."""
     if not is_number(value) or not np.isfinite(value):
-        raise InputError(f"{name}: expected a finite number, got {value!r}.")
+        raise InputError(name, repr(value), "It must be a finite number.")
     if value < above:
-        raise InputError(f"{name}: {value!r}. It must be at least {above:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at least {above:g}.")
     if value > _LARGEST:
-        raise InputError(f"{name}: {value!r}. It must be at most {_LARGEST:g}.")
+        raise InputError(name, f"{value!r}", f"It must be at most {_LARGEST:g}.")
     return float(value)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, dot
 from darkmetrics._kernels.auc.ranks import RankData
-from darkmetrics._kernels.bucket_effects import auc_effect, average_precision_effect, top_effect
+from darkmetrics._kernels.binning_errors import auc_effect, average_precision_effect, top_effect
 from darkmetrics._kernels.rank_metrics import (
     auc_row_influence,
     average_precision,
@@ -41,7 +41,7 @@ def _spread(per_group: FloatArray, cells: Cells) -> FloatArray:
 
 
 def _tie_groups(data: EvaluationSet) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray, float]:
-    """Of each tie group the positive, missing and whole weight, and whether it is a bucket of different scores.
+    """Of each tie group the positive, missing and whole weight, and whether it is a bin of different scores.
 
     Last the smallest weight that a row has, if it counts at all.
     """
@@ -131,7 +131,7 @@ class RankMetric(Metric):
         return result
 
     def _binning_error(self, data: EvaluationSet) -> float:
-        # A pair in a bucket counts one half (or in full), and in truth nothing, one half or in full.
+        # A pair in a bin counts one half (or in full), and in truth nothing, one half or in full.
         return abs(self.scale) * (1.0 if self.full_ties else 0.5) * auc_effect(*_tie_groups(data))
 
 
@@ -181,7 +181,7 @@ class TopMetric(Metric):
         k = float(self._size(n, cells))
         if k > n:
             there = f"there are only {n:g} rows" if cells.weight is None else f"the weights of all rows sum to {n:g}"
-            raise InputError(f"k: {self.name} asks for the top {k:g}, but {there}.")
+            raise InputError("k", f"{self.name} asks for the top {k:g}, but {there}")
         share = _spread(_share_in_top(total, k), cells)
         known = cells.mass(cells.positives)
         share_missing = share[rows]
@@ -252,8 +252,8 @@ class TopMetric(Metric):
         if not cut.size:
             return 0.0
         at = int(cut[0])
-        bucket = float(known[at]), float(open_[at]), float(total[at]), float(share[at] * total[at])
-        change = top_effect(*bucket, float(known.sum() - known[at]) if self.uses_all else None)
+        bin_id = float(known[at]), float(open_[at]), float(total[at]), float(share[at] * total[at])
+        change = top_effect(*bin_id, float(known.sum() - known[at]) if self.uses_all else None)
         # The formula is proportional to the positives in the top; shares have been divided by all of them already.
         return float(self.formula(change, 1.0, k, n))
 
@@ -303,13 +303,13 @@ def _rate_at_cut(positive: FloatArray, total: FloatArray, k: FloatArray, row: Fl
 
 def _k_of(k: Any) -> tuple[float, bool]:
     if not is_number(k) or not np.isfinite(k):
-        raise InputError(f"k: expected a count of rows or a fraction of them, got {k!r}.")
+        raise InputError("k", repr(k), "It must be a number of rows or a fraction of the rows.")
     if isinstance(k, (int, np.integer)):
         if k < 1:
-            raise InputError(f"k: {k}. The top k must hold at least one row.")
+            raise InputError("k", repr(k), "The top k must have at least one row.")
         return float(k), False
     if not 0.0 < k <= 1.0:
-        raise InputError(f"k: {k!r}. A fraction of the rows lies in (0, 1]; a count is a whole number.")
+        raise InputError("k", repr(k), "A fraction of the rows lies in (0, 1]. A number of rows is whole.")
     return float(k), True
 
 
@@ -415,7 +415,7 @@ def lift_at_k(k: int | float) -> TopMetric:
 
 def _check_ties(ties: str) -> bool:
     if ties not in ("half", "full"):
-        raise InputError(f"ties: expected 'half' or 'full', got {ties!r}.")
+        raise InputError("ties", repr(ties), "It must be 'half' or 'full'.")
     return ties == "full"
 
 

@@ -25,7 +25,7 @@ def name_in(known: Iterable[str], given: object) -> str:
     except InputError:
         read = name
     if read not in names:
-        raise MissingKeyError(str(unknown_name("metric", "metric", name, names)))
+        raise unknown_name("metric", "metric", name, names, error=MissingKeyError)
     return read
 
 
@@ -40,50 +40,50 @@ def targets_from(
     if targets is None:
         return list(chosen.values()), {}
     if not isinstance(targets, Mapping):
-        raise InputError(f"targets: expected a mapping such as {{'recall': 0.8}}, got {targets!r}.")
+        raise InputError("targets", repr(targets), "It must be a mapping such as {'recall': 0.8}.")
     for given, target in targets.items():
         name = str(given)
         if name not in chosen:
             try:
                 metric = metric_from_text(name) if more else chosen[name_in(chosen, name)]
             except InputError as error:
-                raise error.renamed({"metrics": "targets", "metric": "targets"}) from None
+                raise error.replace(argument="targets") from None
             name = chosen.setdefault(metric.name, metric).name
         if name in numbers:
-            raise InputError(f"targets: {name!r} has two targets. Give one.")
-        numbers[name] = target_from(target, chosen[name], f"targets: {target!r} for {given!r}")
+            raise InputError("targets", f"{name!r} has two targets", "", "Pass one.")
+        numbers[name] = target_from(target, chosen[name], "targets", f"{target!r} for {given!r}")
     return list(chosen.values()), numbers
 
 
-def target_from(target: Any, metric: Metric, found: str) -> float:
-    """The number that a target is, checked; `found` begins the message."""
+def target_from(target: Any, metric: Metric, argument: str, finding: str) -> float:
+    """Return the number that a target is, checked; `finding` has the target as the caller wrote it."""
     number = number_or_nan(target)
     if not math.isfinite(number):
-        raise InputError(f"{found}. A target must be a finite number.")
-    check_target(metric, number, found)
+        raise InputError(argument, finding, "A target must be a finite number.")
+    check_target(metric, number, argument, finding)
     return number
 
 
-def check_target(metric: Metric, target: float, found: str) -> None:
-    """A target that the metric cannot reach, or cannot miss, is a slip; `found` begins the message."""
+def check_target(metric: Metric, target: float, argument: str, finding: str) -> None:
+    """Refuse a target that the metric cannot reach, or cannot miss."""
     low, high = metric.range
     if low <= target <= high:
         return
     inside = f"lies between {low:g} and {high:g}" if math.isfinite(high) else f"is at least {low:g}"
     inside = inside if math.isfinite(low) else f"is at most {high:g}"
     percent = high == 1.0 and 1.0 < target <= 100.0
-    advice = f"Give {target / 100.0:.6g} for {target:.6g}%." if percent else "Give a target that it can reach."
-    raise InputError(f"{found}, which {inside}. {advice}")
+    fix = f"Pass {target / 100.0:.6g} for {target:.6g}%." if percent else "Pass a target that the metric can reach."
+    raise InputError(argument, finding, f"{metric.name} {inside}.", fix)
 
 
-def check_amount_of(metric: Metric, by: float, found: str) -> None:
-    """An amount by which the metric cannot move is a slip, since nothing is ever more; `found` begins the message."""
+def check_amount_of(metric: Metric, by: float, argument: str, finding: str) -> None:
+    """Refuse an amount by which the metric cannot change, because no change is ever larger."""
     low, high = metric.range
     if by < high - low:
         return
     percent = high - low == 1.0 and 1.0 < by <= 100.0
-    advice = f"Give {by / 100.0:.6g} for {by:.6g}%." if percent else f"Give an amount below {high - low:g}."
-    raise InputError(f"{found}, which lies between {low:g} and {high:g} and never moves by more than that. {advice}")
+    fix = f"Pass {by / 100.0:.6g} for {by:.6g}%." if percent else f"Pass an amount below {high - low:g}."
+    raise InputError(argument, finding, f"{metric.name} lies between {low:g} and {high:g}.", fix)
 
 
 def number_or_nan(value: Any) -> float:

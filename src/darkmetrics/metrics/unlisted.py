@@ -1,4 +1,4 @@
-"""What users ask for by name and no list shows: other names of metrics, counts, and how far the classes are apart."""
+"""Metrics that "all" does not stand for: counts, and the distance of the classes; and other names of metrics."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from darkmetrics.distributions.functional import ScenarioFunctional
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric
 from darkmetrics.metrics.metric import UNIT, Metric
 
-OTHER_NAMES = {
+ALIASES = {
     "auc": "roc_auc",
     "auroc": "roc_auc",
     "pr_auc": "average_precision",
@@ -30,6 +30,9 @@ OTHER_NAMES = {
     "matthews_corrcoef": "mcc",
     "kappa": "cohen_kappa",
     "logloss": "log_loss",
+    "acc": "accuracy",
+    "selectivity": "specificity",
+    "informedness": "youden_j",
 }
 _COUNT = (0.0, np.inf)
 # Numbers in one array of distances.
@@ -89,7 +92,7 @@ def _compute_separation(
     return values
 
 
-UNLISTED_METRICS: tuple[Metric, ...] = (
+METRICS_NOT_IN_ALL: tuple[Metric, ...] = (
     ConfusionMetric(
         name="tp",
         formula=TP,

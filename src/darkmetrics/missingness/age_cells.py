@@ -12,6 +12,7 @@ from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.score_table import score_table
+from darkmetrics.wording import code, setting
 
 # Age bins with the least content are joined until so many are left, with and without arrival times.
 _MAX_AGE_BINS, _MAX_UNTIMED_BINS = 18, 14
@@ -27,6 +28,7 @@ _MAX_PROPENSITIES, _MAX_LOG_ODDS, _PROPENSITY_SCALE = 32, 9.0, 4.0
 _OLDEST_GAPS = 3
 # Jumps of the fraction of labels that may be a day on which labels of a class arrive, and how many per class.
 _MIN_JUMP, _CLEAR_JUMP, _MAX_DAYS = 0.2, 4.0, 2
+_NO_PROPENSITY = "none with these rows (Delayed)", "", f"Pass {setting('propensity')} with the rows."
 # Labels from a row's own age bin that differ by so many standard deviations, and by such a factor, from what older
 # rows had in it: labels then arrive by the calendar.
 _CLEAR, _FACTOR = 3.0, 1.25
@@ -36,8 +38,10 @@ def ages_of(data: EvaluationSet) -> Ages:
     """Return the ages of the cells of a set, which must have them."""
     if data.cells.ages is None:
         raise InputError(
-            "age: none with these rows (Delayed). Pass dm.missing.Delayed(age=...) to evaluate or when building "
-            "the EvaluationSet, or Delayed(scored_at=..., as_of=...) for a table."
+            "age",
+            "none with these rows (Delayed)",
+            "",
+            f"Pass {code('dm.missing.Delayed(age=...), or for a table Delayed(scored_at=..., as_of=...)')}.",
         )
     return data.cells.ages
 
@@ -115,7 +119,7 @@ class AgeGrid:
             young_at=young_at,
             maturity=maturity,
             oldest=_find_oldest(occupied) if maturity is None else maturity,
-            knots=_place_knots(rows_at),
+            knots=_choose_knots(rows_at),
             threshold=data.threshold,
             propensity=_select_propensities(data) if uses_propensity else None,
         )
@@ -178,7 +182,7 @@ class AgeGrid:
         """Return the bins of propensities of the cells of a set."""
         assert self.propensity is not None
         if data.cells.propensity is None:
-            raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
+            raise InputError("propensity", *_NO_PROPENSITY)
         return np.searchsorted(0.5 * (self.propensity[1:] + self.propensity[:-1]), data.cells.propensity)
 
     @cached_property
@@ -198,7 +202,7 @@ class AgeGrid:
     def table(self, data: EvaluationSet, *, fine: bool = False) -> "AgeTable":
         """Return the cells of a set by score bin (`fine`: by row of its score table) and age bin."""
         cells, score_bin = data.cells, self.score_bin(data.cells.score)
-        rate_bin, level = score_bin, score_table(data).place if fine else score_bin
+        rate_bin, level = score_bin, score_table(data).row_of_cell if fine else score_bin
         if self.propensity is not None:
             rate_bin = self.rate_bin(data)
             level = level * self.propensity.size + rate_bin
@@ -276,48 +280,54 @@ class ArrivalCounts(NamedTuple):
     declared: FloatArray
 
 
-def count_arrivals(grid: AgeGrid, ages: Ages, data: EvaluationSet, zone: IntArray, n_zones: int) -> ArrivalCounts:
-    """Return the labels of a set by arrival; `zone` is that of each cell."""
+def count_arrivals(grid: AgeGrid, data: EvaluationSet, zone: IntArray, n_zones: int) -> ArrivalCounts:
+    """Return the labels of a set by arrival; `zone` is that of each cell.
+
+    Arrival times are ignored if labels arrive on certain days (a weekly file).
+    """
+    ages = ages_of(data)
+    counts = _count_arrivals(grid, ages, data, zone, n_zones)
+    if ages.timed.any() and _arrive_by_calendar(grid, ages, data, counts):
+        return _count_arrivals(grid, ages.untimed(), data, zone, n_zones)
+    return counts
+
+
+def _count_arrivals(grid: AgeGrid, ages: Ages, data: EvaluationSet, zone: IntArray, n_zones: int) -> ArrivalCounts:
     cells, n_ages = data.cells, grid.n_ages
     age, delay = grid.age_bin(ages.age), grid.age_bin(np.maximum(ages.delay, 0))
-    own = ages.timed & (delay == age) & ~ages.mature
+    is_partial = ages.timed & (delay == age) & ~ages.mature
 
     def count(selected: BoolArray, index: IntArray) -> FloatArray:
-        at = (zone * n_ages + index)[selected]
-        both = [np.bincount(at, labels[selected], n_zones * n_ages) for labels in (cells.negatives, cells.positives)]
-        return np.array(both, dtype=np.float64).reshape(2, n_zones, n_ages)
+        key, labels = (zone * n_ages + index)[selected], (cells.negatives[selected], cells.positives[selected])
+        counts = [np.bincount(key, of_class, n_zones * n_ages) for of_class in labels]
+        return np.array(counts, dtype=np.float64).reshape(2, n_zones, n_ages)
 
     return ArrivalCounts(
-        full=count(ages.timed & ~own, delay),
-        partial=count(own, delay),
+        full=count(ages.timed & ~is_partial, delay),
+        partial=count(is_partial, delay),
         untimed=count(~ages.timed & ~ages.mature, age),
         declared=np.bincount(zone, cells.negatives * (ages.mature & ~ages.timed), n_zones).astype(np.float64),
     )
 
 
-def without_calendar(grid: AgeGrid, data: EvaluationSet) -> Ages:
-    """Return the ages of a set, without arrival times if labels arrive on certain days (a weekly file).
+def _arrive_by_calendar(grid: AgeGrid, ages: Ages, data: EvaluationSet, counts: ArrivalCounts) -> bool:
+    """Return whether labels arrive on certain days.
 
     Delays of one row then say little about those of others: rows of an age bin have far more labels from within it
     (the file came today) or far fewer (it comes tomorrow) than older rows got in it. One bin of one class may differ:
     many labels of a class may arrive at one age, which is no day of the calendar.
     """
-    ages, cells = ages_of(data), data.cells
-    if not ages.timed.any():
-        return ages
-    counts = count_arrivals(grid, ages, data, np.zeros(cells.score.size, dtype=np.int64), 1)
-    own, full = counts.partial[:, 0], counts.full[:, 0]
-    rows = np.bincount(grid.age_bin(ages.age), cells.total, grid.n_ages)
+    partial, full = counts.partial.sum(axis=1), counts.full.sum(axis=1)
+    rows = np.bincount(grid.age_bin(ages.age), data.cells.total, grid.n_ages)
     older = rows[::-1].cumsum()[::-1] - rows
     has_older = older > 0.0
     if not has_older.any():
-        return ages
-    expected, arrived = (grid.passed * rows * full)[:, has_older] / older[has_older], own[:, has_older]
+        return False
+    expected, arrived = (grid.passed * rows * full)[:, has_older] / older[has_older], partial[:, has_older]
     worst = np.argmax(np.abs(arrived - expected))
     n_expected, n_arrived = (float(np.delete(values, worst).sum()) for values in (expected, arrived))
     is_clear = abs(n_arrived - n_expected) > _CLEAR * np.sqrt(n_arrived + n_expected)
-    by_calendar = is_clear and abs(np.log((n_arrived + 1.0) / (n_expected + 1.0))) > np.log(_FACTOR)
-    return ages.untimed() if by_calendar else ages
+    return bool(is_clear and abs(np.log((n_arrived + 1.0) / (n_expected + 1.0))) > np.log(_FACTOR))
 
 
 def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
@@ -341,7 +351,7 @@ def find_days(table: "AgeTable", grid: AgeGrid) -> list[tuple[int, int]]:
 def _select_propensities(data: EvaluationSet) -> FloatArray:
     """Return the propensities of a set; if there are many, quantiles of them."""
     if data.cells.propensity is None:
-        raise InputError("propensity: none with these rows (Delayed). Pass propensity= with the rows.")
+        raise InputError("propensity", *_NO_PROPENSITY)
     values = np.unique(data.cells.propensity)
     if values.size <= _MAX_PROPENSITIES:
         return values
@@ -382,7 +392,7 @@ def _cut_scores(data: EvaluationSet) -> tuple[FloatArray, FloatArray]:
     return np.asarray(cuts), np.asarray(2.0 * (np.cumsum(in_bin) - 0.5 * in_bin) / in_bin.sum() - 1.0)
 
 
-def _place_knots(rows_at: FloatArray) -> FloatArray:
+def _choose_knots(rows_at: FloatArray) -> FloatArray:
     """Return ages, from the oldest on, with equal numbers of rows between them."""
     fine = np.flatnonzero(rows_at)[::-1]
     before = np.cumsum(rows_at[fine])

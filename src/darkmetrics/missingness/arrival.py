@@ -16,6 +16,7 @@ from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.checks import CLEARLY, LEVEL
 from darkmetrics.result import Result
 from darkmetrics.tables import plain_numbers
+from darkmetrics.wording import named, setting
 
 # With labels in fewer bins of ages, or more of all rows in one of them, ages do not say why labels are missing.
 _LEAST_BINS, _NEARLY_ALL = 3, 0.95
@@ -193,7 +194,7 @@ class Arrival(Result):
         None where it is not, and where it is beyond the year 9999, the last one of the calendar.
         """
         if not is_number(wait) or np.isnan(wait):
-            raise InputError(f"wait: {wait!r}. It must be a number of days.")
+            raise InputError("wait", f"{wait!r}", "It must be a number of days.")
         if self.as_of is None or not self.days:
             return None
         start = self.as_of.date() if isinstance(self.as_of, datetime) else self.as_of
@@ -202,19 +203,19 @@ class Arrival(Result):
 
     def headline(self) -> str:
         """How many positives are still to come, and by when, in a sentence."""
-        found = self.positives.missing
+        estimate = self.positives.missing
         rows = "the missing row" if self.missing == 1 else f"the {self.missing:,} missing rows"
         day = self.date_of(0.0)
         since = "Of" if day is None else f"As of {day.isoformat()}, of"
-        some = f"{found.mean:,.0f} ({found.low:,.0f} to {found.high:,.0f})"
-        text = f"{since} {rows} about {some} are positives not confirmed yet"
+        number = f"{estimate.mean:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"
+        text = f"{since} {rows} about {number} are positives not confirmed yet"
         if not self.positives.to_come.mean >= 0.5:
             return f"{text}; hardly any will be before the age of {self._time(self.oldest)}."
         when = self.date_of(self.positives.wait.mean)
         wait = self._time(self.positives.wait.mean)
         by = f"by {when.isoformat()}" if when is not None else f"within {'' if self.days else 'a time of '}{wait}"
-        some = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
-        return f"{text}; {by} {some}."
+        number = "nine in ten of those that ever are will be" if self.maturity is None else "nine in ten will be"
+        return f"{text}; {by} {number}."
 
     def _words(self) -> list[str]:
         """What is known about when labels come, sentence by sentence."""
@@ -250,12 +251,12 @@ class Arrival(Result):
     def doubts(self) -> list[tuple[type[Warning], str]]:
         """What calls the answer into question, each with the warning that it is worth."""
         if not self.tells:
-            return [(CalibrationWarning, f"age: {self._cannot_tell()}")]
+            return [(CalibrationWarning, f"{named('age')}: {self._cannot_tell()}")]
         if self.by_cohort is not None and self.by_cohort.is_clear:
             text = (
                 f"{self.by_cohort.words} The model assumes the same delays for all rows, so the estimates may be "
                 "biased. Leave out rows from before the delays changed. If the labels were taken earlier than the day "
-                "up to which ages are counted (as_of), pass the day of the labels. See .arrival."
+                f"up to which ages are counted ({named('as_of')}), pass the day of the labels. See .arrival."
             )
             return [(AssumptionWarning, text)]
         # Where cohorts differ the fit is off, and what it says of scores and of turns is not to be trusted.
@@ -299,14 +300,14 @@ class Arrival(Result):
         text = (
             "The fraction of positives at a score changes quickly with the time of scoring. Ages alone do not separate "
             "a change in the newest rows from delayed labels, so estimates for these rows depend on a prior. Pass the "
-            "times at which labels arrived (delay= or labeled_at=)."
+            f"times at which labels arrived ({setting('delay')} or {setting('labeled_at')})."
         )
         return [text]
 
     def _cannot_tell(self) -> str:
         return (
             "rows have too few different ages, or labels at too few ages, to estimate delays. The estimates are "
-            "dominated by the prior for delays. Pass older rows, or missingness= instead of age=."
+            "dominated by the prior for delays. Pass older rows, or state another mechanism."
         )
 
     def _classes(self) -> list[tuple[str, ClassArrival]]:

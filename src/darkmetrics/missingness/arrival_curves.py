@@ -1,6 +1,5 @@
 """From fitted delays to the record of them: labels that are in by age, what is still to come, and checks of delays."""
 
-from collections.abc import Callable
 from datetime import date
 
 import numpy as np
@@ -9,12 +8,11 @@ from scipy.special import betaincinv, chdtrc
 from darkmetrics._kernels.age_grid import Ages
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.log_odds import chance
-from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.age_cells import ages_of
 from darkmetrics.missingness.arrival import CLASSES, AgeBin, Arrival, ClassArrival, DelayCheck
-from darkmetrics.missingness.base import Estimate
-from darkmetrics.missingness.checks import CLEARLY, AbsentError, p_text
+from darkmetrics.missingness.base import Estimate, estimate_count
+from darkmetrics.missingness.checks import CLEARLY, AbsentError, p_text, run_check
 from darkmetrics.missingness.delay_fit import compute_label_probability, count_missing
 from darkmetrics.missingness.delayed import SCORE_GROUPS, SMALL_FRACTION, FittedDelays, test_cohorts
 
@@ -40,9 +38,9 @@ def arrival_of(fitted: FittedDelays, data: EvaluationSet, as_of: date | None = N
         negatives=negatives,
         wait=wait,
         missing=data.n_missing,
-        by_score=_run(lambda: _check_scores(fitted), "by_score", absent),
-        by_cohort=_run(lambda: _check_cohorts(fitted, data, ages), "by_cohort", absent),
-        by_age_and_score=_run(lambda: _check_ages(fitted, SCORE_GROUPS), "by_age_and_score", absent),
+        by_score=run_check("by_score", absent, _check_scores, fitted),
+        by_cohort=run_check("by_cohort", absent, _check_cohorts, fitted, data, ages),
+        by_age_and_score=run_check("by_age_and_score", absent, _check_ages, fitted, SCORE_GROUPS),
         absent=absent,
         days=ages.days,
         timed=bool(ages.timed.any()),
@@ -50,14 +48,6 @@ def arrival_of(fitted: FittedDelays, data: EvaluationSet, as_of: date | None = N
         maturity=fitted.grid.oldest if is_mature else None,
         as_of=as_of,
     )
-
-
-def _run(check: Callable[[], DelayCheck], name: str, absent: dict[str, str]) -> DelayCheck | None:
-    try:
-        return check()
-    except AbsentError as reason:
-        absent[name] = str(reason)
-        return None
 
 
 def _count_bins(fitted: FittedDelays, data: EvaluationSet, ages: Ages) -> tuple[AgeBin, ...]:
@@ -93,7 +83,7 @@ def _summarize_classes(fitted: FittedDelays) -> tuple[ClassArrival, ClassArrival
     rows, _ = table.with_missing()
     p = compute_label_probability(grid, draws, rows)
     key = rows.score_bin * n_ages + rows.age
-    classes, arriving = [], np.zeros((len(p), times.size))
+    classes, arriving, weight = [], np.zeros((len(p), times.size)), np.full(len(p), 1.0 / len(p))
     for y, (labels, probability) in enumerate(((table.negatives, 1.0 - p), (table.positives, p))):
         in_bin = np.bincount(table.score_bin, labels, n_bins)
         in_bin += np.bincount(rows.score_bin, rows.missing * probability.mean(axis=0), n_bins)
@@ -105,8 +95,8 @@ def _summarize_classes(fitted: FittedDelays) -> tuple[ClassArrival, ClassArrival
         classes.append(
             ClassArrival(
                 *_summarize(fraction[:, 1:]),
-                missing=_estimate_count(probability, rows.missing),
-                to_come=_estimate_count(probability * arrives, rows.missing),
+                missing=estimate_count(probability, rows.missing, weight),
+                to_come=estimate_count(probability * arrives, rows.missing, weight),
                 wait=_estimate_time(_draw_waits(times, path)),
                 half=_estimate_time(_find_level(edges, fraction, 0.5)),
                 most=_estimate_time(_find_level(edges, fraction, _MOST)),
@@ -155,13 +145,6 @@ def _estimate(draws: FloatArray) -> Estimate:
 def _estimate_time(draws: FloatArray) -> Estimate:
     """Return a time with its median in the middle: a few draws may be far out, where hardly a label arrives."""
     return _estimate(draws)._replace(mean=float(np.median(draws)))
-
-
-def _estimate_count(probability: FloatArray, missing: FloatArray) -> Estimate:
-    mean, sd = probability @ missing, np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) @ missing)
-    weight = np.full(mean.size, 1.0 / mean.size)
-    low, high = (normal_mixture_quantile(q, weight, mean, sd) for q in _TAILS)
-    return Estimate(float(mean.mean()), max(0.0, low), min(float(missing.sum()), high))
 
 
 def _check_scores(fitted: FittedDelays) -> DelayCheck:
@@ -227,13 +210,13 @@ def _check_ages(fitted: FittedDelays, n_score_groups: int) -> DelayCheck:
         words += " at low and high scores as the model expects" if grouped else ", as equal delays have it"
         return check._replace(words=f"{words} ({p_text(p_value)}).")
     edges = fitted.grid.edges
-    seen, expected = (values[worst] / counts.rows[worst] for values in (counts.seen, counts.expected))
+    missing, expected = (values[worst] / counts.rows[worst] for values in (counts.seen, counts.expected))
     model = "the model expects" if grouped else "equal delays for all rows would have"
     names = ("lower", "middle", "higher")
     where = f" with {names[counts.score_group[worst]]} scores" if grouped else ""
     return check._replace(
         words=f"Of rows{where} of age {edges[counts.first[worst]]:.3g} to {edges[counts.last[worst] + 1]:.3g}, "
-        f"{seen:.1%} have no label where {model} {expected:.1%} ({p_text(p_value)})."
+        f"{missing:.1%} have no label where {model} {expected:.1%} ({p_text(p_value)})."
     )
 
 
@@ -247,10 +230,10 @@ def has_provisional_zeros(data: EvaluationSet) -> bool:
         return False
     rows, positives = (np.bincount(ages.age, count) for count in (cells.total, cells.positives))
     young = np.cumsum(rows) <= rows.sum() / 2.0
-    n, found = (np.array([part[young].sum(), part[~young].sum()]) for part in (rows, positives))
-    prevalence = found.sum() / n.sum()
+    n, n_positive = (np.array([values[young].sum(), values[~young].sum()]) for values in (rows, positives))
+    prevalence = n_positive.sum() / n.sum()
     if not (n.all() and 0.0 < prevalence < 1.0):
         return False
-    excess = found[1] / n[1] - found[0] / n[0]
+    excess = n_positive[1] / n[1] - n_positive[0] / n[0]
     statistic = excess**2 / (prevalence * (1.0 - prevalence) * (1.0 / n).sum())
     return bool(excess > 0.0 and chdtrc(1, statistic) < CLEARLY)

@@ -8,9 +8,11 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
+from darkmetrics.constraints import check_fields
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
+from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior
 
@@ -20,6 +22,9 @@ class Mechanism(ABC):
 
     A mechanism of your own defines `posterior` and `describe`, and is a frozen dataclass if it has settings.
     """
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     # Fields that hold one value per row: arrays, or names of columns of `data`. True: those of an EvaluationSet.
     row_fields: ClassVar[tuple[str, ...]] = ()
@@ -59,17 +64,26 @@ class Mechanism(ABC):
         mechanism: Any = self
         return replace(mechanism, **dict.fromkeys(values, True)) if values else self
 
+    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+        """Return the mechanism with its reference rows as an EvaluationSet."""
+        reference = getattr(self, "reference", None)
+        if not (isinstance(reference, Reference) and hasattr(self, "__dataclass_fields__")):
+            return self
+        mechanism: Any = self
+        changed: Self = replace(mechanism, reference=reference_set(reference, pos_label, missing_label))
+        return changed
+
 
 # Why labels are missing: a word, a mechanism, or None if it is not known.
 MissingnessLike: TypeAlias = str | Mechanism | None
 
 
 def missing_rows(data: EvaluationSet, posterior: Posterior) -> FloatArray:
-    """How many missing rows each column of the nodes' probabilities stands for; rows of weight zero are left out."""
-    if posterior.bucket is None:
+    """Return the number of missing rows of each column of a posterior; rows of weight zero do not count."""
+    if posterior.column is None:
         return data.missing_counts.astype(np.float64)
-    rows = np.bincount(posterior.bucket, weights=data.missing_counts, minlength=posterior.probability.shape[1])
-    return np.asarray(rows, dtype=np.float64)  # without missing cells numpy answers in whole numbers
+    rows = np.bincount(posterior.column, weights=data.missing_counts, minlength=posterior.probability.shape[1])
+    return np.asarray(rows, dtype=np.float64)  # without missing cells, bincount returns integers
 
 
 class Estimate(NamedTuple):
@@ -81,30 +95,34 @@ class Estimate(NamedTuple):
 
 
 def percent_text(estimate: Estimate) -> str:
-    """A share and its interval in percent."""
+    """Return a fraction and its interval in percent."""
     return f"{estimate.mean:.1%} ({estimate.low:.1%} to {estimate.high:.1%})"
 
 
-def missing_prevalence(data: EvaluationSet, posterior: Posterior) -> Estimate:
-    """How many of the missing rows are positive: mean and 90% interval of their share.
+def estimate_count(probability: FloatArray, rows: FloatArray, weight: FloatArray) -> Estimate:
+    """Return the number of rows with an outcome that has these probabilities (n_draws x n_columns), with its interval.
 
-    Each node contributes a Gaussian with the mean and variance of the share given its probabilities.
+    Each draw contributes a Gaussian with the mean and variance of the number given its probabilities.
     """
-    count = missing_rows(data, posterior)
-    rows = count.sum()
-    mean = posterior.probability @ count / rows
-    sd = np.sqrt((posterior.probability * (1.0 - posterior.probability)) @ count) / rows
-    low, high = (normal_mixture_quantile(q, posterior.weight, mean, sd) for q in (0.05, 0.95))
-    return Estimate(float(posterior.weight @ mean), max(0.0, low), min(1.0, high))
+    mean, sd = probability @ rows, np.sqrt(np.maximum(probability * (1.0 - probability), 0.0) @ rows)
+    low, high = (normal_mixture_quantile(q, weight, mean, sd) for q in (0.05, 0.95))
+    return Estimate(float(weight @ mean), max(0.0, low), min(float(rows.sum()), high))
+
+
+def missing_prevalence(data: EvaluationSet, posterior: Posterior) -> Estimate:
+    """Return the prevalence of the missing rows, with its 90% interval."""
+    rows = missing_rows(data, posterior)
+    count = estimate_count(posterior.probability, rows, posterior.weight)
+    return Estimate(*(value / float(rows.sum()) for value in count))
 
 
 def of_weight(data: EvaluationSet) -> str:
-    """What tells the missing rows that probabilities are about from those of weight zero; empty if all are."""
+    """Return how to tell missing rows from those of weight zero; empty if there are none of these."""
     return " of a weight above 0" if data.missing_counts.sum() < data.n_missing else ""
 
 
-def prevalence_in_words(data: EvaluationSet, posterior: Posterior) -> str:
-    """How many of the missing rows are positive, beside the labeled ones."""
+def describe_prevalence(data: EvaluationSet, posterior: Posterior) -> str:
+    """Return a sentence on the prevalence of the missing rows, compared with the labeled rows."""
     mean, low, high = missing_prevalence(data, posterior)
     text = f"About {mean:.1%} of the missing rows{of_weight(data)} are positive (90%: {low:.1%} to {high:.1%})"
     counts = data.counts()

@@ -1,37 +1,37 @@
-"""Label shift: labels missing because of what they are."""
+"""Label shift: labels missing because of their value."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
+from darkmetrics import frames
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.classes import by_label, class_fit_data
-from darkmetrics.missingness.curve import STRATUM, add_curve, add_missing_by_class, add_reference
+from darkmetrics.missingness.curve import STRATUM, add_missing_by_class
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_draws,
     warn_if_few_labels,
 )
+from darkmetrics.missingness.reference import REFERENCE_CODE, ReferenceLike, check_reference
 from darkmetrics.missingness.rows import Rows
-from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.sampling import MechanismPosterior, fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
+from darkmetrics.wording import named
 
-# Prior of the chance to be missing, on the log odds scale: anything for the level common to both classes (Gaussian);
-# the difference between them is Cauchy, which leaves it near 0 where the scores say little and lets it be large where
-# they do.
+# Prior of the log odds of being missing: Gaussian for the level common to both classes. The difference between the
+# classes is Cauchy: near 0 if the scores have little information, large if they show it.
 _COMMON, _DIFFERENCE = 3.0, 2.0
 # How far the level of a stratum may be from the common one.
 _LEVEL = 1.5
@@ -39,24 +39,25 @@ _LEVEL = 1.5
 
 @dataclass(frozen=True, eq=False)
 class ByLabel(Mechanism):
-    """Labels are missing because of what they are (frauds take longer to confirm), whatever the score.
+    """Labels are missing because of their value (frauds take longer to confirm), whatever the score.
 
-    Scores are then distributed alike among labeled and missing positives, and among labeled and missing negatives, so
-    the scores of the missing rows tell how many of them are positive. How well they tell it is part of the answer.
+    Scores then have the same distribution among labeled and missing positives, and among labeled and missing negatives.
+    The scores of the missing rows therefore determine how many of them are positive, with an uncertainty that enters
+    the intervals.
 
     Parameters
     ----------
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
-    reference : (labels, scores) or EvaluationSet, optional
-        Held-out, fully labeled rows. They say how many positives there should be in all, and so how many are left over
-        for the missing rows; this assumes that nothing has drifted since.
+    reference : Reference or EvaluationSet, optional
+        Held-out, fully labeled rows. They determine the total number of positives, and thus the number among the
+        missing rows; this assumes that nothing has drifted since.
     prior_scale : float
         Scale of the Cauchy prior of the log odds ratio between being missing and being positive: before seeing data,
         it is as likely as not that this is larger, in either direction.
     n_draws : int
-        How many cases stand for the posterior.
-    strata : array-like of int or str, optional
+        Number of posterior draws.
+    strata : array-like of int or text, or str, optional
         Segment of each row, or a column of `data`; True: that of an EvaluationSet. Curve, missing rate and its
         difference between the classes have a level in each of at most 30 segments, shrunk toward a common one.
 
@@ -84,14 +85,12 @@ class ByLabel(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        given: Any = self.prior_scale
-        if not (is_number(given) and 1e-6 <= given <= 1e6):
-            raise InputError(f"prior_scale: {self.prior_scale!r}. It must be a positive number from 1e-6 to 1e6.")
+        super().__post_init__()
+        check_reference(self.reference)
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
-        posterior = fit_by_label(self, fit_data).posterior
+        posterior = fit_by_label(fit_data, self.calibrator, float(self.prior_scale), self.n_draws).posterior
         warn_if_few_labels(fit_data, "ByLabel")
         return posterior
 
@@ -129,30 +128,30 @@ def add_by_label(model: Model, label: IntArray, rows: Rows, scale: float = _DIFF
     return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rows.stratum])
 
 
-def fit_by_label(settings: ByLabel, fit_data: FitData) -> MechanismPosterior:
+def fit_by_label(
+    fit_data: FitData, calibrator: CalibratorLike = "flexible", scale: float = _DIFFERENCE, n_draws: int = N_DRAWS
+) -> MechanismPosterior:
     """Return the joint posterior of the curve and of the probabilities to be missing."""
     check_both_classes(fit_data, "ByLabel")
-    calibrator = fit_data.logistic_calibrator(settings.calibrator)
     check_strata(fit_data)
-    rows, model = fit_data.rows(calibrator), Model()
-    missing, effect = add_by_label(model, add_curve(model, calibrator, rows), rows, float(settings.prior_scale))
-    add_reference(model, calibrator, fit_data.reference)
-    return sample_posterior(model, rows, missing, settings.n_draws, effect=effect)
+    return fit_mechanism(fit_data, calibrator, partial(add_by_label, scale=scale), n_draws)
 
 
 def check_strata(fit_data: FitData) -> None:
-    """Each stratum with missing rows has a label of both classes; else nothing tells them apart there."""
+    """Refuse a stratum with missing rows and labels of a single class."""
     table = fit_data.table
     if table.stratum is None or table.strata is None or fit_data.reference is not None:
         return
     size = table.strata.size
-    gone = np.bincount(table.stratum, table.missing, size)
+    missing = np.bincount(table.stratum, table.missing, size)
     for word, counts in (("positive", table.positives), ("negative", table.negatives)):
-        without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (gone > 0.0))
+        without = np.flatnonzero((np.bincount(table.stratum, counts, size) == 0.0) & (missing > 0.0))
         if without.size:
             first = int(without[0])
+            name = frames.stratum_name(int(table.strata[first]))
             raise InputError(
-                f"strata: stratum {int(table.strata[first])} has {int(gone[first]):,} missing rows and no {word} label "
-                "(ByLabel), so that by label nothing tells how many of them are. Join it with a neighbour, give "
-                "missingness=dm.missing.Reference(labels, scores), or leave strata out."
+                "strata",
+                f"stratum {name} has {int(missing[first]):,} missing rows and no {word} label (ByLabel)",
+                f"Without it the number of missing {word} labels cannot be estimated.",
+                f"Join the stratum with a neighbor, pass {REFERENCE_CODE}, or leave {named('strata')} out.",
             )

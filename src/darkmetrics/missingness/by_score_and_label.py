@@ -12,20 +12,20 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.class_tables import build_by_score_and_label
 from darkmetrics.missingness.classes import by_table, class_fit_data
-from darkmetrics.missingness.curve import add_curve, add_missing_by_class, add_reference
+from darkmetrics.missingness.curve import add_missing_by_class
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_both_classes,
-    check_n_draws,
     warn_if_few_reference_labels,
 )
+from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.rows import Rows
-from darkmetrics.missingness.sampling import MechanismPosterior, sample_posterior
-from darkmetrics.missingness.score_table import ReferenceLike
+from darkmetrics.missingness.sampling import fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
 from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
+from darkmetrics.wording import code
 
 # Prior standard deviations of the log odds of the missing rate: its level, and the deviation of each rank bin.
 _LEVEL, _RATE = 5.0, 3.0
@@ -38,20 +38,19 @@ _DIFFERENCE = (1.0, 0.75)
 
 @dataclass(frozen=True, eq=False)
 class ByScoreAndLabel(Mechanism):
-    """Labels are missing by score and by label, in any combination; a reference set tells how much of each.
+    """Labels are missing by score and by label, in any combination that reference rows determine.
 
-    It contains "random", "by score" and "by label" as special cases, so that nothing has to be known about the
-    mechanism. What it needs instead is a fully labeled reference set and the assumption that the relation between
-    score and label has not drifted since.
+    "random", "by score" and "by label" are special cases, so nothing has to be known about the mechanism. It needs
+    fully labeled reference rows and assumes that the relation between score and label has not drifted since.
 
     Parameters
     ----------
-    reference : (labels, scores) or EvaluationSet
+    reference : Reference or EvaluationSet
         Fully labeled rows from the same population: the test set of the model, an earlier month.
     calibrator : {"beta", "platt"}, Beta or Platt
         The curve from scores to probabilities.
     n_draws : int
-        How many cases stand for the posterior.
+        Number of posterior draws.
 
     Notes
     -----
@@ -66,11 +65,11 @@ class ByScoreAndLabel(Mechanism):
     >>> rng = np.random.default_rng(0)
     >>> y_score = rng.random(3000)
     >>> y = (rng.random(3000) < y_score).astype(float)
-    >>> found = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
-    >>> y_true = np.where(found, y, np.nan)[1000:]
+    >>> is_labeled = (y == 1) & (rng.random(3000) < 0.4)  # only positives ever get a label
+    >>> y_true = np.where(is_labeled, y, np.nan)[1000:]
     >>> earlier = dm.missing.Reference(y[:1000], y_score[:1000])
-    >>> law = dm.evaluate(y_true, y_score[1000:], missingness=earlier)["precision"]
-    >>> print(f"{law.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
+    >>> precision = dm.evaluate(y_true, y_score[1000:], missingness=earlier)["precision"]
+    >>> print(f"{precision.mean():.2f}, in truth {y[1000:][y_score[1000:] >= 0.5].mean():.2f}")
     0.72, in truth 0.74
     """
 
@@ -79,15 +78,18 @@ class ByScoreAndLabel(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
+        check_reference(self.reference)
         if self.reference is None:
             raise InputError(
-                "reference: missing. Labels missing by score and label can only be told from reference rows without "
-                "drift: pass dm.missing.ByScoreAndLabel(reference=(labels, scores)), fully labeled."
+                "reference",
+                "missing",
+                "Effects of score and label can only be separated by reference rows without drift:",
+                f"pass {code('reference=dm.missing.Reference(labels, scores)')}, fully labeled.",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:
-        return fit_with_warnings(self, FitData.of(data, self.reference))
+        return fit_by_score_and_label(FitData.of(data, self.reference), self.calibrator, self.n_draws)
 
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
         fit_data = class_fit_data(self, data)
@@ -103,13 +105,6 @@ class ByScoreAndLabel(Mechanism):
             "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that score and "
             "label are related as in the reference rows: no drift since."
         )
-
-
-def fit_with_warnings(settings: ByScoreAndLabel, fit_data: FitData) -> Posterior:
-    """The nodes, with a warning where there are few reference labels to lean on."""
-    posterior = fit_by_score_and_label(settings, fit_data).posterior
-    warn_if_few_reference_labels(fit_data, "ByScoreAndLabel")
-    return posterior
 
 
 def add_by_score_and_label(model: Model, label: IntArray, rows: Rows) -> tuple[Cells, Term]:
@@ -130,11 +125,11 @@ def add_by_score_and_label(model: Model, label: IntArray, rows: Rows) -> tuple[C
     return add_missing_by_class(model, label, rows, is_missing), (indices, columns[rate])
 
 
-def fit_by_score_and_label(settings: ByScoreAndLabel, fit_data: FitData) -> MechanismPosterior:
-    """Return the joint posterior of the curve, the missing rates and the effect of the label."""
+def fit_by_score_and_label(
+    fit_data: FitData, calibrator: CalibratorLike = "flexible", n_draws: int = N_DRAWS
+) -> Posterior:
+    """Return the posterior of the missing labels, with a warning if there are few reference labels."""
     check_both_classes(fit_data, "ByScoreAndLabel")
-    calibrator = fit_data.logistic_calibrator(settings.calibrator)
-    rows, model = fit_data.rows(calibrator), Model()
-    missing, effect = add_by_score_and_label(model, add_curve(model, calibrator, rows), rows)
-    add_reference(model, calibrator, fit_data.reference)
-    return sample_posterior(model, rows, missing, settings.n_draws, effect=effect)
+    posterior = fit_mechanism(fit_data, calibrator, add_by_score_and_label, n_draws).posterior
+    warn_if_few_reference_labels(fit_data, "ByScoreAndLabel")
+    return posterior

@@ -4,8 +4,9 @@ Does a curve fit the labeled rows, do reference rows follow the same one, and ar
 labels are missing?
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import bdtr, bdtrc, chdtrc, expit
@@ -19,9 +20,11 @@ from darkmetrics._kernels.hypothesis_tests import (
     per_bin,
 )
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.exceptions import CalibrationWarning, warn
+from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.missingness.fit_data import FitData
+from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.posterior.logistic import find_logistic_mode
+from darkmetrics.wording import named
 
 # Below this chance of a result as extreme, what was tested is called refuted.
 LEVEL = 0.05
@@ -36,6 +39,15 @@ _MOST_BINS = 10
 
 class AbsentError(Exception):
     """A check that cannot be made; the message says why."""
+
+
+def run_check(name: str, absent: dict[str, str], compute: Callable[..., Any], *arguments: Any) -> Any:
+    """Return the result of a check, or None; `absent` then has the message of the error."""
+    try:
+        return compute(*arguments)
+    except (AbsentError, InputError) as error:
+        absent[name] = str(error)
+        return None
 
 
 def need_missing(fit_data: FitData) -> None:
@@ -144,9 +156,11 @@ def raw_check(fit_data: FitData) -> CalibrationCheck:
     p = rows.score
     off = per_bin(bins, rows.positives - rows.total * p)
     variance = per_bin(bins, rows.total * p * (1.0 - p))
-    known = variance <= 0.0  # scores of 0 and 1 only, which one label the other way refutes
-    statistic = np.inf if np.any(off[known] != 0.0) else float(np.sum(off[~known] ** 2 / variance[~known]))
-    dof = max(1, int(np.sum(~known)))
+    is_certain = variance <= 0.0  # scores of 0 and 1 only, which one label the other way refutes
+    statistic = (
+        np.inf if np.any(off[is_certain] != 0.0) else float(np.sum(off[~is_certain] ** 2 / variance[~is_certain]))
+    )
+    dof = max(1, int(np.sum(~is_certain)))
     return CalibrationCheck(statistic, dof, float(chdtrc(dof, statistic)), _reliability(rows, p, bins))
 
 
@@ -180,23 +194,23 @@ def _fit_curve(calibrator: LogisticCalibrator, rows: _Labeled) -> _Curve:
 def _labeled_rows(fit_data: FitData) -> _Labeled:
     need_labeled(fit_data)
     table = fit_data.table
-    seen: BoolArray = table.labeled > 0.0
-    return _Labeled(table.score[seen], table.positives[seen], table.negatives[seen])
+    has_labels: BoolArray = table.labeled > 0.0
+    return _Labeled(table.score[has_labels], table.positives[has_labels], table.negatives[has_labels])
 
 
 def _fitted_to_labels(fit_data: FitData) -> tuple[_Labeled, _Curve, IntArray]:
     """The labeled rows, the curve fitted to them, and their bins."""
     rows = _labeled_rows(fit_data)
     positives, negatives = float(rows.positives.sum()), float(rows.negatives.sum())
-    most = n_bins(min(positives, negatives), _MOST_BINS)
-    if most == 0:
+    max_bins = n_bins(min(positives, negatives), _MOST_BINS)
+    if max_bins == 0:
         raise AbsentError(
             f"needs {LEAST_ROWS} labeled rows of either class; there are {positives:,.0f} positives and "
             f"{negatives:,.0f} negatives."
         )
     curve = _fit_curve(fit_data.logistic_calibrator("flexible"), rows)
     # Equally much variance: with rare positives, equally many rows would leave most bins without any.
-    return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), most)
+    return rows, curve, equal_bins(rows.total * curve.p * (1.0 - curve.p), max_bins)
 
 
 def _reliability(rows: _Labeled, p: FloatArray, bins: IntArray) -> tuple[ReliabilityBin, ...]:
@@ -244,26 +258,26 @@ def reference_check(fit_data: FitData) -> ReferenceCheck:
         raise AbsentError("no reference rows were given (reference=).")
     labeled = _labeled_rows(fit_data)
     reference = _Labeled(fit_data.reference.score, fit_data.reference.positives, fit_data.reference.negatives)
-    both = _Labeled(*(np.append(a, b) for a, b in zip(labeled, reference, strict=True)))
-    if not (both.positives.any() and both.negatives.any()):
+    joined = _Labeled(*(np.append(a, b) for a, b in zip(labeled, reference, strict=True)))
+    if not (joined.positives.any() and joined.negatives.any()):
         raise AbsentError("all labels, those of the reference rows included, are of one class.")
     calibrator = fit_data.logistic_calibrator("beta")
-    common, now, then = (_fit_curve(calibrator, rows) for rows in (both, labeled, reference))
-    of_labeled = common.X * (np.arange(both.score.size) < labeled.score.size)[:, None]
-    test = logistic_score_test(common.X, of_labeled, both.positives, both.negatives, common.beta)
+    common, now, then = (_fit_curve(calibrator, rows) for rows in (joined, labeled, reference))
+    of_labeled = common.X * (np.arange(joined.score.size) < labeled.score.size)[:, None]
+    test = logistic_score_test(common.X, of_labeled, joined.positives, joined.negatives, common.beta)
     expected = expit(now.X @ then.beta)
-    share = labeled.total / labeled.total.sum()
+    weight = labeled.total / labeled.total.sum()
     return ReferenceCheck(
         statistic=test.statistic,
         dof=test.dof,
         p_value=test.p_value,
         positive=float(labeled.positives.sum() / labeled.total.sum()),
-        expected=float(expected @ share),
-        gap=float(np.abs(now.p - expected) @ share),
+        expected=float(expected @ weight),
+        gap=float(np.abs(now.p - expected) @ weight),
     )
 
 
-def warn_if_misfit(fit_data: FitData, what: str) -> None:
+def warn_if_misfit(fit_data: FitData, mechanism: str) -> None:
     """Warn if the curve clearly does not fit the labeled rows: less than once in a thousand times without cause."""
     try:
         check = calibration_check(fit_data)
@@ -273,10 +287,10 @@ def warn_if_misfit(fit_data: FitData, what: str) -> None:
         return
     off = max(check.table, key=lambda b: b.apart)
     warn(
-        f"y_true: the calibration curve does not fit the labeled rows ({what}), so the estimates may be biased. Of "
-        f"{off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are positive, and the "
-        f"curve predicts {off.predicted:.1%}. Try another calibrator, such as missing.ByScore('isotonic'). See "
-        ".diagnosis.",
+        f"{named('y_true')}: the calibration curve does not fit the labeled rows ({mechanism}), so the estimates may "
+        f"be biased. Of {off.rows:,} rows with scores from {off.low:.3g} to {off.high:.3g}, {off.positive:.1%} are "
+        f"positive, and the curve predicts {off.predicted:.1%}. Try another calibrator, such as "
+        "missing.ByScore('isotonic'). See .diagnosis.",
         CalibrationWarning,
     )
 
@@ -339,24 +353,24 @@ class OverlapCheck:
 def overlap_check(fit_data: FitData) -> OverlapCheck:
     """Where missing rows have company; rows of the reference set count as labeled."""
     table, cells = fit_data.table, fit_data.data.cells
-    gone = float(table.missing.sum())
-    if not gone:
+    n_missing = float(table.missing.sum())
+    if not n_missing:
         raise AbsentError("no label is missing.")
     labeled = table.labeled
     if cells.propensity is not None:
         # Rows that were sure to get their label stand for none of those that got none.
         counts = (cells.total - cells.missing) * (cells.propensity < 1.0)
-        labeled = np.asarray(np.bincount(table.place, counts, labeled.size), dtype=np.float64)
+        labeled = np.asarray(np.bincount(table.row_of_cell, counts, labeled.size), dtype=np.float64)
     if fit_data.reference is not None:
         labeled = labeled + _nearest_counts(table.score, fit_data.reference.score, fit_data.reference.labeled)
     if labeled.sum() < _EXPECTED:
         raise AbsentError(f"{int(labeled.sum()):,} labels are too few to say where there are none.")
     alone = np.zeros(table.score.size, dtype=np.bool_)
     for rows in _strata_rows(fit_data):
-        expected = labeled.sum() * table.missing[rows].sum() / gone
+        expected = labeled.sum() * table.missing[rows].sum() / n_missing
         rare = bool(expected >= _EXPECTED and labeled[rows].sum() < expected / _RARER)
         alone[rows] = rare or _far_from_labels(table.missing[rows], labeled[rows])
-    far = alone[table.place]
+    far = alone[table.row_of_cell]
     if cells.propensity is not None:
         # Nobody like them was ever looked at.
         far |= cells.propensity < np.min(cells.propensity, where=cells.total > cells.missing, initial=1.0)
@@ -377,31 +391,31 @@ def _strata_rows(fit_data: FitData) -> list[BoolArray]:
 def _far_from_labels(missing: FloatArray, labeled: FloatArray) -> BoolArray:
     """Which rows of a table, sorted by score, lie in a stretch with hardly any labels."""
     # No more than there are places with missing rows: else a stretch is one such row, without the scores around it.
-    most = min(_MOST_STRETCHES, int(np.count_nonzero(missing)))
-    n_stretches = int(np.clip(labeled.sum() // _EXPECTED, 1, max(1, most)))
+    max_stretches = min(_MOST_STRETCHES, int(np.count_nonzero(missing)))
+    n_stretches = int(np.clip(labeled.sum() // _EXPECTED, 1, max(1, max_stretches)))
     level = (np.cumsum(missing) - 0.5 * missing) / max(1.0, float(missing.sum()))
     stretch = np.minimum((level * n_stretches).astype(np.int64), n_stretches - 1)
-    there = np.bincount(stretch, labeled, n_stretches)
+    in_stretch = np.bincount(stretch, labeled, n_stretches)
     expected = labeled.sum() * np.bincount(stretch, missing, n_stretches) / max(1.0, float(missing.sum()))
-    far: BoolArray = (there < expected / _RARER)[stretch]
+    far: BoolArray = (in_stretch < expected / _RARER)[stretch]
     return far
 
 
 def _nearest_counts(scores: FloatArray, others: FloatArray, counts: FloatArray) -> FloatArray:
     """Counts at other scores, each added to the nearest of the scores from below."""
-    place = np.clip(np.searchsorted(scores, others, side="right") - 1, 0, scores.size - 1)
-    return np.asarray(np.bincount(place, counts, scores.size), dtype=np.float64)
+    index = np.clip(np.searchsorted(scores, others, side="right") - 1, 0, scores.size - 1)
+    return np.asarray(np.bincount(index, counts, scores.size), dtype=np.float64)
 
 
-def warn_if_extrapolated(fit_data: FitData, what: str) -> None:
-    """A warning when many of the missing rows are where there are hardly any labels."""
+def warn_if_extrapolated(fit_data: FitData, mechanism: str) -> None:
+    """Warn if many of the missing rows are where there are hardly any labels."""
     try:
-        found = overlap_check(fit_data)
+        overlap = overlap_check(fit_data)
     except AbsentError:
         return
-    if not found.is_wide:
+    if not overlap.is_wide:
         warn(
-            f"y_true: {found.words} from other rows ({what}). Label a random sample of them, or pass "
-            "missingness=dm.missing.Reference(labels, scores) of fully labeled rows.",
+            f"{named('y_true')}: {overlap.words} from other rows ({mechanism}). Label a random sample of them, or pass "
+            f"{REFERENCE_CODE} of fully labeled rows.",
             CalibrationWarning,
         )

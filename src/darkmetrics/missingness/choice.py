@@ -2,11 +2,9 @@
 
 import difflib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from darkmetrics._text import a_kind_of
-from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_label import ByLabel
@@ -17,6 +15,7 @@ from darkmetrics.missingness.delayed import Delayed, FittedDelays
 from darkmetrics.missingness.mixture import Unknown
 from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.reference import Reference
+from darkmetrics.wording import code
 
 # Words for why labels are missing.
 WORDS: dict[str, Callable[[], Mechanism]] = {
@@ -47,9 +46,12 @@ def word_from(missingness: str) -> str:
     near = difflib.get_close_matches(word.lower(), WORDS, n=1, cutoff=0.75)
     if near:
         raise unknown_name("missingness", "mechanism", missingness, near)
+    more = code(", or pass an object of dm.missing", "an object of dm.missing")
     raise InputError(
-        f"missingness: unknown mechanism {missingness!r}. Choose from {', '.join(map(repr, WORDS))}, or pass an object "
-        "of dm.missing."
+        "missingness",
+        f"unknown mechanism {missingness!r}",
+        "",
+        f"Choose from {', '.join(map(repr, WORDS))}{more}.",
     )
 
 
@@ -58,28 +60,21 @@ def mechanism_from(missingness: Any) -> Mechanism:
     if missingness is None:
         return Unknown()
     if isinstance(missingness, Mechanism):
-        return _with_reference_rows(missingness)
+        return missingness
     if isinstance(missingness, Reference):
-        return Unknown(reference=missingness.rows)
-    if isinstance(missingness, EvaluationSet) or (isinstance(missingness, tuple) and len(missingness) == 2):
         return Unknown(reference=missingness)
     if isinstance(missingness, str):
         return WORDS[word_from(missingness)]()
     if isinstance(missingness, type) and issubclass(missingness, (Mechanism, Reference)):
-        raise InputError(
-            f"missingness: {missingness.__name__} is a class. Pass dm.missing.{missingness.__name__}(...)."
-        )
+        name = missingness.__name__
+        raise InputError("missingness", f"{name} is a class", "", f"Pass dm.missing.{name}(...).")
     raise InputError(
-        f"missingness: expected a word such as 'by_score' or an object of dm.missing, got {a_kind_of(missingness)}. "
+        "missingness",
+        f"expected a word such as 'by_score' or an object of dm.missing, got {a_kind_of(missingness)}",
+        "",
         "Pass probabilities of the missing labels as dm.missing.Fixed(...), reference rows as "
-        "dm.missing.Reference(labels, scores)."
+        "dm.missing.Reference(labels, scores).",
     )
-
-
-def _with_reference_rows(mechanism: Any) -> Mechanism:
-    reference = getattr(mechanism, "reference", None)
-    known: Mechanism = replace(mechanism, reference=reference.rows) if isinstance(reference, Reference) else mechanism
-    return known
 
 
 # What a mechanism states, in a word.
@@ -95,7 +90,7 @@ _STATED: dict[type[Mechanism], str] = {
 }
 
 
-def stated_reason(mechanism: Mechanism, missingness: str | None) -> str | None:
+def stated_mechanism(mechanism: Mechanism, missingness: str | None) -> str | None:
     """Return what has been stated about why labels are missing; None if nothing has.
 
     A mechanism by its word, or "probabilities" if a mechanism of another kind gives them.

@@ -17,7 +17,7 @@ from darkmetrics.posterior.class_curve import ClassCurve, CurvePosterior
 from darkmetrics.posterior.class_fit import ClassFit, ClassLikelihood, ClassRows, MissingTable, fit_classes
 from darkmetrics.posterior.representatives import representatives
 
-REASONS = ("by score", "by label", "both")
+MECHANISMS = ("by score", "by label", "both")
 BY_SCORE, BY_LABEL, BOTH = range(3)
 # Weight of "both"; least fraction of the remainder that "by score" and "by label" keep; p-value below which "by label"
 # is refuted.
@@ -235,7 +235,7 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
     rest = 1.0 - _WEIGHT_BOTH
     parts = {BY_SCORE: (score, rest * (1.0 - share)), BY_LABEL: (label, rest * share), BOTH: (both, _WEIGHT_BOTH)}
     n_classes = fit_data.data.n_classes
-    names = ("by score or at random", *REASONS[1:])
+    names = ("by score or at random", *MECHANISMS[1:])
     stated = [f"{name} ({weight:.0%})" for name, (_, weight) in zip(names, parts.values(), strict=True)]
     posterior = CurvePosterior(
         fit_data.curve,
@@ -251,7 +251,7 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
         None,
         score.more,
         np.repeat(list(parts), [len(part) for part, _ in parts.values()]),
-        REASONS,
+        MECHANISMS,
     )
     posterior.assumption = f"Not stated why labels are missing: {', '.join(stated)}."
     return posterior

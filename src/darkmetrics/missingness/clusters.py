@@ -152,14 +152,14 @@ def clustered(posterior: Posterior, data: EvaluationSet) -> Posterior:
         weight=posterior.weight,
         probability=np.where(is_certain, base, updated),
         shift=posterior.shift,
-        reason=posterior.reason,
-        reasons=posterior.reasons,
+        mechanism=posterior.mechanism,
+        mechanisms=posterior.mechanisms,
         base=base,
         clusters=clusters,
     )
 
 
-def shared_in_words(posterior: Posterior) -> str:
+def describe_correlation(posterior: Posterior) -> str:
     """Describe the correlation of labels in groups; empty if every row is a group."""
     if not isinstance(posterior, ClusteredPosterior) or posterior.clusters is None:
         return ""
@@ -192,34 +192,34 @@ def infer_effects(
 
 def compute_correlation(z: FloatArray, rows: FloatArray, rho: float) -> float:
     """Return the correlation of the labels of two rows of a group with equal probabilities, over all rows."""
-    p, both = ndtr(z), _compute_probability(z, rho) ** 2 @ _MASS
-    return float(rows @ (both - p**2) / max(float(rows @ (p * (1.0 - p))), 1e-300))
+    p, both_positive = ndtr(z), _compute_probability(z, rho) ** 2 @ _MASS
+    return float(rows @ (both_positive - p**2) / max(float(rows @ (p * (1.0 - p))), 1e-300))
 
 
 def _fit_clusters(data: EvaluationSet, group: IntArray) -> Clusters:
     cells = data.cells
     positives, negatives = cells.positives.astype(np.float64), cells.negatives.astype(np.float64)
-    seen = np.flatnonzero(positives + negatives)
-    z, curve = np.zeros(seen.size), np.full(data.missing_cells.size, np.nan)
-    if seen.size:
+    labeled = np.flatnonzero(positives + negatives)
+    z, curve = np.zeros(labeled.size), np.full(data.missing_cells.size, np.nan)
+    if labeled.size:
         is_probability = cells.score[0] >= 0.0 and cells.score[-1] <= 1.0
         fitted = (Beta() if is_probability else Platt()).fit_counts(cells.score, positives, negatives)
         all_z = compute_z(fitted.predict(cells.score))
-        z, has_label = all_z[seen], np.isin(group[data.missing_cells], group[seen])
+        z, has_label = all_z[labeled], np.isin(group[data.missing_cells], group[labeled])
         curve = np.where(has_label, all_z[data.missing_cells], np.nan)
-    labels = z, positives[seen], negatives[seen], group[seen], int(group.max()) + 1
+    labels = z, positives[labeled], negatives[labeled], group[labeled], int(group.max()) + 1
     effects, log_likelihoods = zip(*(infer_effects(*labels, float(rho)) for rho in _RHO), strict=True)
     weight = np.gradient(_RHO) * np.exp(np.array(log_likelihoods) - max(log_likelihoods))
-    kept = np.flatnonzero(weight >= _MIN_WEIGHT * weight.max())
-    weight = weight[kept] / weight[kept].sum()
-    correlations = [compute_correlation(z, (positives + negatives)[seen], float(rho)) for rho in _RHO[kept]]
+    likely = np.flatnonzero(weight >= _MIN_WEIGHT * weight.max())
+    weight = weight[likely] / weight[likely].sum()
+    correlations = [compute_correlation(z, (positives + negatives)[labeled], float(rho)) for rho in _RHO[likely]]
     return Clusters(
-        rho=_RHO[kept],
+        rho=_RHO[likely],
         weight=weight,
-        effect=np.stack([effects[r] for r in kept]),
+        effect=np.stack([effects[r] for r in likely]),
         group=group[data.missing_cells],
         curve=curve,
-        correlation=float(weight @ (correlations if seen.size else _RHO[kept])),
+        correlation=float(weight @ (correlations if labeled.size else _RHO[likely])),
     )
 
 
@@ -227,7 +227,7 @@ def _spread_draws(posterior: Posterior, factor: float) -> FloatArray:
     """Return probabilities whose log odds are this many times as far from their mean under the same mechanism."""
     p = posterior.probability
     log_odds = logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN))
-    mechanism = np.zeros(len(posterior), dtype=np.int64) if posterior.reason is None else posterior.reason
+    mechanism = np.zeros(len(posterior), dtype=np.int64) if posterior.mechanism is None else posterior.mechanism
     shift = np.zeros_like(log_odds)
     for k in np.unique(mechanism):
         draws = mechanism == k

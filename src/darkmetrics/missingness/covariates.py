@@ -13,24 +13,23 @@ from darkmetrics.argument_types import ArrayLike, FrameLike, Learner
 from darkmetrics.calibrators import Beta, Platt
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import LogisticCalibrator
-from darkmetrics.data.building import NEEDS_ROWS
+from darkmetrics.data.building import covariates_need_rows
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.missingness.by_score import ByScore, fit_by_score, fit_columns
+from darkmetrics.missingness.by_score import fit_by_score, fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
 from darkmetrics.missingness.curve import Columns
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
     FitData,
     check_labeled,
-    check_n_draws,
     warn_if_few_labels,
 )
 from darkmetrics.missingness.propensity import build_propensity_columns, check_informative
 from darkmetrics.missingness.score_table import ScoreTable, joint_table
 from darkmetrics.posterior import Posterior
+from darkmetrics.wording import named, setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,16 +82,14 @@ class Covariates(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        folds: Any = self.n_folds
-        if not is_whole(folds) or folds < 2:
-            raise InputError(f"n_folds: {self.n_folds!r}. It must be a whole number of at least 2.")
+        super().__post_init__()
         if isinstance(self.estimator, type) or not (
             callable(getattr(self.estimator, "fit", None)) and callable(getattr(self.estimator, "predict_proba", None))
         ):
-            raise InputError(f"estimator: expected an object with fit and predict_proba, got {self.estimator!r}.")
+            rule = "It must be an object with fit and predict_proba."
+            raise InputError("estimator", f"{self.estimator!r}", rule)
         if self.X is None:
-            raise InputError("X: expected a table with one row per label, or names of columns of data, got None.")
+            raise InputError("X", "None", "It must be a table with one row per label, or names of columns of data.")
 
     @property
     def features(self) -> Any:
@@ -106,13 +103,16 @@ class Covariates(Mechanism):
         X = _features_in(data, self.X) if _are_names(self.X) else _indexable(self.X)
         rows = frames.row_count(X, "X")
         if rows != missing.size:
-            raise InputError(f"X: {rows:,} rows, but y_true has {missing.size:,}. Give the features of every row.")
+            finding = f"{rows:,} rows, but {named('y_true')} has {missing.size:,}"
+            raise InputError("X", finding, "", "Pass the features of every row.")
         labeled = np.flatnonzero(~missing)
         for name, n in (("positive", int(positive.sum())), ("negative", int((~positive & ~missing).sum()))):
             if n < self.n_folds:
                 raise InputError(
-                    f"y_true: {n} {name} label{'' if n == 1 else 's'}, fewer than the {self.n_folds} folds of "
-                    "Covariates. Lower n_folds, or use another mechanism."
+                    "y_true",
+                    f"{n} {name} label{'' if n == 1 else 's'}, fewer than the {self.n_folds} folds of Covariates",
+                    "",
+                    "Lower n_folds, or use another mechanism.",
                 )
         fold = np.empty(labeled.size, dtype=np.int64)
         for of_class in (positive[labeled], ~positive[labeled]):
@@ -132,23 +132,27 @@ class Covariates(Mechanism):
                 raise
             except ValueError as error:  # such as NaN, infinity or text; also numpy's LinAlgError
                 raise InputError(
-                    f"X: {type(model).__name__} does not accept these features: {str(error).partition(chr(10))[0]} "
-                    "Impute or drop such values, or pass an estimator that accepts them."
+                    "X",
+                    f"{type(model).__name__} does not accept these features: "
+                    f"{str(error).partition(chr(10))[0].rstrip('.')}",
+                    "",
+                    "Impute or drop such values, or pass an estimator that accepts them.",
                 ) from error
         return np.clip(chance, 0.0, 1.0)
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         if data.cells.probability is None or np.isnan(data.cells.probability).any():
-            raise InputError(f"missingness: {NEEDS_ROWS}")
+            raise covariates_need_rows()
         fit_data = FitData.of(data, by_probability=True)
         calibrator = fit_data.calibrator(self.calibrator)
         if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
             if data.cells.propensity is not None:
                 raise InputError(
-                    f"calibrator: {self.calibrator!r}. With propensities it must be 'flexible', 'beta' or 'platt', or "
-                    "one of these with its prior on."
+                    "calibrator",
+                    f"{self.calibrator!r}",
+                    "With propensities it must be 'flexible', 'beta' or 'platt', or one of these with its prior on.",
                 )
-            return fit_by_score(ByScore(self.calibrator, n_draws=self.n_draws), fit_data, "Covariates")
+            return fit_by_score(fit_data, "Covariates", self.calibrator, n_draws=self.n_draws)
         check_labeled(fit_data, "Covariates")
         warn_if_extrapolated(FitData.of(data), "Covariates")
         values, power = [data.cells.probability], fit_data.credit
@@ -197,7 +201,7 @@ def _are_names(X: Any) -> TypeGuard[Sequence[str]]:
 def _features_in(data: Any, names: Sequence[str]) -> Any:
     """Return columns of a table in memory."""
     if data is None:
-        raise InputError(f"X: {names[0]!r} is the name of a column. Pass its table as data=.")
+        raise InputError("X", f"{names[0]!r} is the name of a column", "", f"Pass its table as {setting('data')}.")
     columns = frames.columns_of(data, "data")
     for name in names:
         if name not in columns:
@@ -213,7 +217,7 @@ def _indexable(X: Any) -> Any:
         return np.asarray(X)
     except ValueError:
         raise InputError(
-            "X: rows of different lengths. Give a table: one row per label, one column per feature."
+            "X", "rows of different lengths", "", "Pass a table: one row per label, one column per feature."
         ) from None
 
 
@@ -221,9 +225,10 @@ def _second_column(model: Any, X: Any) -> FloatArray:
     answer = np.asarray(model.predict_proba(X), dtype=np.float64)
     if answer.ndim != 2 or answer.shape[1] != 2 or not np.isfinite(answer).all():
         raise InputError(
-            f"estimator: {type(model).__name__}.predict_proba gave an array of shape {answer.shape}"
-            f"{'' if np.isfinite(answer).all() else ' with values that are not finite'}. "
-            "It must have two columns, the chances of the negative and of the positive class."
+            "estimator",
+            f"{type(model).__name__}.predict_proba returned an array of shape {answer.shape}"
+            f"{'' if np.isfinite(answer).all() else ' with values that are not finite'}",
+            "It must have two columns, the probabilities of the negative and of the positive class.",
         )
     chance: FloatArray = answer[:, 1]
     return chance

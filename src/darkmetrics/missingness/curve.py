@@ -48,8 +48,8 @@ def add_reference(model: Model, calibrator: LogisticCalibrator, reference: Score
 def add_labeled(model: Model, label: IntArray, rows: Rows, is_missing: Sequence[IntArray] | None = None) -> None:
     """Add rows with labels, by the decisions "the label is 1" and, for each class, "the label is missing"."""
     for y, count in enumerate((rows.negatives, rows.positives)):
-        kept = [] if is_missing is None else [is_missing[y][:, 0]]
-        model.add_cells(count, [(y, [label[:, y], *kept])])
+        is_kept = [] if is_missing is None else [is_missing[y][:, 0]]
+        model.add_cells(count, [(y, [label[:, y], *is_kept])])
 
 
 def add_missing_by_class(model: Model, label: IntArray, rows: Rows, is_missing: Sequence[IntArray]) -> Cells:

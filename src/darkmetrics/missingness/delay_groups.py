@@ -120,7 +120,7 @@ class GroupDelays(Mechanism):
         order = np.random.default_rng([_SEED, self.number]).permutation(size)
         drawn = level.mean + level.sd * ndtri((order + 0.5) / size)
         p = chance(group.odds + group.moved + drawn[:, None])
-        return Posterior(np.full(size, 1.0 / size), p, bucket=group.column)
+        return Posterior(np.full(size, 1.0 / size), p, column=group.column)
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return self.arrivals.describe(data, posterior)
@@ -134,7 +134,7 @@ def fit_groups(model: Delayed, sets: Sequence[EvaluationSet]) -> list[Mechanism]
     evidence = np.zeros(_SPREADS.size)
     for data in sets:
         group = _Group.of(fitted, data)
-        odds, moved = (np.repeat(part.mean(axis=0)[None], _SPREADS.size, axis=0) for part in group[:2])
+        odds, moved = (np.repeat(values.mean(axis=0)[None], _SPREADS.size, axis=0) for values in group[:2])
         evidence += level_posterior(odds, moved, *group.counts, _SPREADS, fitted.data.credit).log_evidence
     weight = _SPREADS * np.exp(evidence - evidence.max() - 0.5 * (_SPREADS / _SCALE) ** 2)
     size = len(fitted.draws.curve)

@@ -15,11 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
-from darkmetrics.missingness.age_cells import (
-    AgeGrid,
-    AgeTable,
-    ArrivalCounts,
-)
+from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.missingness.age_cells import AgeGrid, AgeTable, ArrivalCounts, count_arrivals, find_days
 from darkmetrics.posterior import Model
 
 # Prior of the log odds of a hazard: labels arrive evenly in time, on average after this fraction of the oldest age; sd
@@ -74,6 +71,13 @@ class DelayData:
     credit: float
     days: list[tuple[int, int]]
     is_late: BoolArray | None = None
+
+    @classmethod
+    def of(cls, grid: AgeGrid, data: EvaluationSet, credit: float) -> "DelayData":
+        """Return what was observed of a set."""
+        zone, table = grid.zone[grid.score_bin(data.cells.score)], grid.table(data)
+        counts = count_arrivals(grid, data, zone, grid.zone_position.size)
+        return cls(grid, table, counts, credit, find_days(table, grid))
 
 
 class Setting(NamedTuple):
@@ -147,8 +151,8 @@ def declare(data: DelayData, setting: Setting, *, known: FloatArray | None = Non
         offset = np.where(is_certain, CERTAIN, mean)[bins]
         shape = n_zones, n_ages, 2
         full = model.add_decisions(*terms, offset=offset).reshape(shape)
-        own_days = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
-        terms += [(np.array([day]), (bins == k)[:, None] * 1.0) for day, k in own_days]
+        days_of_class = [(day, k) for day, (label_, k) in zip(days, data.days, strict=True) if label_ == y]
+        terms += [(np.array([day]), (bins == k)[:, None] * 1.0) for day, k in days_of_class]
         arrives[y] = full, model.add_decisions(*terms, offset=offset + np.log(grid.passed[bins])).reshape(shape)
     if reviewed == "by_score":
         columns = build_rate_columns(grid)
@@ -183,16 +187,16 @@ def _list_waits(outcomes: IntArray, before: IntArray | int) -> list[IntArray]:
 def _add_arrivals(model: Model, arrives: dict[int, tuple[IntArray, IntArray]], counts: ArrivalCounts) -> None:
     """Add the arrivals of labels, by class, zone and age bin: they are the same for all scores of a zone."""
     classes = list(arrives)
-    full, own = (np.concatenate([arrives[y][k] for y in classes]) for k in (0, 1))  # class and zone x n_ages x 2
+    full, partial = (np.concatenate([arrives[y][k] for y in classes]) for k in (0, 1))  # class and zone x n_ages x 2
     n_ages = full.shape[1]
     age = np.tile(np.arange(n_ages), len(full))
     waits = _list_waits(np.repeat(full, n_ages, axis=0), age)
-    for timed, outcomes in ((counts.full, full), (counts.partial, own)):
+    for timed, outcomes in ((counts.full, full), (counts.partial, partial)):
         model.add_cells(timed[classes].ravel(), [(0, [*waits, outcomes[:, :, 1].ravel()])])
     for j in range(n_ages):
         count = counts.untimed[classes][:, :, j].ravel()
         if count.any():
-            bins = [(full, i) for i in range(j)] + [(own, j)]
+            bins = [(full, i) for i in range(j)] + [(partial, j)]
             histories = [(0, [*_list_waits(full, i), outcomes[:, i, 1]]) for outcomes, i in bins]
             model.add_cells(count, histories)
     if 0 in arrives and counts.declared.any():
@@ -212,8 +216,8 @@ def _add_missing(
         histories.append((y, [label[cells, y], review[y, rate_bin, 0]]))
         outcomes = [label[cells, y], review[y, rate_bin, 1]]
         if y in arrives:
-            full, own = (outcome[zone[cells]] for outcome in arrives[y])
-            outcomes += [*_list_waits(full, age), own[np.arange(cells.size), age, 0]]
+            full, partial = (outcome[zone[cells]] for outcome in arrives[y])
+            outcomes += [*_list_waits(full, age), partial[np.arange(cells.size), age, 0]]
         histories.append((y, outcomes))
     if cells.size:
         model.add_cells(table.missing[cells], histories)

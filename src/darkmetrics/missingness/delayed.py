@@ -14,13 +14,11 @@ from darkmetrics.argument_types import Duration, PointInTime, RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.exceptions import InputError, unknown_name
+from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.age_cells import (
     AgeGrid,
     ages_of,
     count_arrivals,
-    find_days,
-    without_calendar,
 )
 from darkmetrics.missingness.base import Mechanism, missing_prevalence, of_weight
 from darkmetrics.missingness.checks import CLEARLY
@@ -44,14 +42,16 @@ from darkmetrics.missingness.delay_model import (
     build_rate_columns,
     declare,
 )
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_n_draws
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData
 from darkmetrics.missingness.propensity import Propensity
+from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.representatives import representatives
+from darkmetrics.wording import named, setting
 
 # Who may be reviewed.
 REVIEWED = ("all", "by_score", "propensity")
@@ -126,13 +126,6 @@ class Delayed(Mechanism):
     calibrator: CalibratorLike = "flexible"
     n_draws: int = N_DRAWS
 
-    def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-        if isinstance(self.reviewed, Propensity):
-            return
-        if self.reviewed is not None and self.reviewed not in REVIEWED:
-            raise unknown_name("reviewed", "statement of who is reviewed", str(self.reviewed), REVIEWED)
-
     def row_values(self) -> dict[str, Any]:
         review = self.reviewed.row_values() if isinstance(self.reviewed, Propensity) else {}
         return super().row_values() | review
@@ -158,10 +151,7 @@ class Delayed(Mechanism):
         _check_classes(fit_data, ages)
         uses_propensity = self.reviewed == "propensity"
         grid = AgeGrid.of(data, fit_data.logistic_calibrator(self.calibrator), uses_propensity=uses_propensity)
-        zone = grid.zone[grid.score_bin(data.cells.score)]
-        counts = count_arrivals(grid, without_calendar(grid, data), data, zone, grid.zone_position.size)
-        table = grid.table(data)
-        delay_data = DelayData(grid, table, counts, fit_data.credit, find_days(table, grid))
+        delay_data = DelayData.of(grid, data, fit_data.credit)
         reviewed_by = REVIEWED[:2] if self.reviewed is None else (str(self.reviewed),)
         fits = _fit_settings(delay_data, reviewed_by)
         best = max(fits, key=lambda fit: fit.log_evidence)
@@ -228,13 +218,16 @@ def _sum_weights(fits: list[FittedSetting], weight: FloatArray, reviewed: str) -
 def _weigh(fits: list[FittedSetting]) -> FloatArray:
     """Return the posterior probabilities of settings; where data cannot tell who is reviewed, each keeps a minimum."""
     weight = np.asarray(softmax([fit.log_evidence for fit in fits]))
-    share = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
-    least = min(share, key=lambda name: share[name])
-    if len(share) == 1 or not 1.0 / _CLEAR_RATIO < share[least] < _MIN_WEIGHT:
+    fraction = {name: _sum_weights(fits, weight, name) for name in {fit.setting.reviewed for fit in fits}}
+    less_likely = min(fraction, key=lambda name: fraction[name])
+    if len(fraction) == 1 or not 1.0 / _CLEAR_RATIO < fraction[less_likely] < _MIN_WEIGHT:
         return weight
-    kept = {name: _MIN_WEIGHT if name == least else 1.0 - _MIN_WEIGHT for name in share}
+    bounded = {name: _MIN_WEIGHT if name == less_likely else 1.0 - _MIN_WEIGHT for name in fraction}
     return np.array(
-        [w * kept[fit.setting.reviewed] / share[fit.setting.reviewed] for fit, w in zip(fits, weight, strict=True)]
+        [
+            w * bounded[fit.setting.reviewed] / fraction[fit.setting.reviewed]
+            for fit, w in zip(fits, weight, strict=True)
+        ]
     )
 
 
@@ -245,14 +238,19 @@ def _check_classes(fit_data: FitData, ages: Ages) -> None:
         return
     if positives:
         raise InputError(
-            f"y_true: all {positives:,} labels are positive, and when negatives come no age can tell (Delayed). If "
-            "only positives ever come, say maturity=: the age from which a row without a label is negative. If it was "
-            f"given, no row is that old (all are below {bin_start(ages.age.max() + 1):.3g}): give older rows too."
+            "y_true",
+            f"all {positives:,} labels are positive, so ages do not show when negatives arrive (Delayed)",
+            "",
+            f"If only positives ever arrive, pass {setting('maturity')}: the age from which a row without a label is "
+            f"negative. If you did, no row is that old (all are below {bin_start(ages.age.max() + 1):.3g}): pass older "
+            "rows too.",
         )
-    found = f"all {negatives:,} labels are negative" if negatives else "no labeled row"
     raise InputError(
-        f"y_true: {found}, so that ages cannot tell when labels come (Delayed). Leave age and scored_at out, and "
-        "give missingness=dm.missing.Reference(labels, scores) of fully labeled rows."
+        "y_true",
+        f"{f'all {negatives:,} labels are negative' if negatives else 'no labeled row'}, so ages do not show when "
+        "labels arrive (Delayed)",
+        "",
+        f"Leave {named('age')} and {named('scored_at')} out, and pass {REFERENCE_CODE} of fully labeled rows.",
     )
 
 
@@ -294,7 +292,7 @@ class FittedDelays(Mechanism):
     def posterior(self, data: EvaluationSet) -> Posterior:
         table, column = self.grid.table(data, fine=True).with_missing()
         p = compute_label_probability(self.grid, self.draws, table)
-        return Posterior(np.full(len(p), 1.0 / len(p)), p, bucket=column[table.of_cell[data.missing_cells]])
+        return Posterior(np.full(len(p), 1.0 / len(p)), p, column=column[table.of_cell[data.missing_cells]])
 
     def arrival_log_odds(
         self, data: EvaluationSet, cells: IntArray, since: float, until: float
@@ -390,7 +388,7 @@ def test_cohorts(
     n_zones = grid.zone_position.size
     late = is_late[grid.age_bin(ages_of(data).age)]
     zone = grid.zone[grid.score_bin(data.cells.score)] + n_zones * late
-    counts = count_arrivals(grid, without_calendar(grid, data), data, zone, 2 * n_zones)
+    counts = count_arrivals(grid, data, zone, 2 * n_zones)
     declared = declare(replace(fitted.data, counts=counts, is_late=is_late), setting)
     assert declared.cohort is not None
     likelihood = Likelihood(declared.model, fitted.data.credit)

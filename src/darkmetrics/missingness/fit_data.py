@@ -1,4 +1,4 @@
-"""What the models that learn from labels share: the table, the calibrator, the posterior and its nodes."""
+"""Data of a fit: score tables of a set and of reference rows, and the calibrator; checks that there are labels."""
 
 import copy
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.calibrators import Calibrator, Flexible, Platt, calibrator_from
 from darkmetrics.calibrators.logistic import LogisticCalibrator
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import CalibrationWarning, InputError, warn
 from darkmetrics.missingness.level import level_sd
+from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.score_table import ScoreTable, reference_table, score_table
+from darkmetrics.wording import code, named, setting
 
 N_DRAWS = 64
 _FEW_LABELS = 5
@@ -23,13 +24,13 @@ _HALF_CREDIT, _LEAST_CREDIT = 4.0, 0.3
 
 
 def credit_of(rarer: float) -> float:
-    """The power that the likelihood is raised to, by the number of labels of the rarer class (`FitData.credit`)."""
+    """Return the exponent of the likelihood for a number of labels of the rarer class (`FitData.credit`)."""
     return max(_LEAST_CREDIT, rarer / (rarer + _HALF_CREDIT))
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """An evaluation set as its score table, with the reference set beside it."""
+    """Score tables of an evaluation set and of its reference rows."""
 
     data: EvaluationSet
     table: ScoreTable
@@ -41,7 +42,7 @@ class FitData:
     def of(
         cls, data: EvaluationSet, reference: Any = None, *, by_probability: bool = False, by_stratum: bool = False
     ) -> "FitData":
-        """The tables of a set and of `reference`; `by_stratum`: what is learned may differ between strata."""
+        """Return the tables of a set and of reference rows; `by_stratum` keeps strata apart."""
         value = data.cells.probability if by_probability else data.cells.score
         assert value is not None
         table = score_table(data, by_probability=by_probability, by_stratum=by_stratum)
@@ -49,7 +50,7 @@ class FitData:
 
     @cached_property
     def scores(self) -> FloatArray:
-        """All scores there are."""
+        """Scores of the set and of the reference rows."""
         return self.table.score if self.reference is None else np.append(self.table.score, self.reference.score)
 
     @property
@@ -72,10 +73,10 @@ class FitData:
 
     @property
     def credit(self) -> float:
-        """How much of what few labels say is believed: the true curve is never quite one of those that can be fitted.
+        """Exponent of the likelihood: it discounts few labels, because no fitted curve is exactly the true one.
 
-        With m labels of the rarer class m / (m + 4), as a power of the likelihood: 90% intervals from 30 labels of real
-        scores then hold about as often as Wilson's, and from hundreds nothing changes.
+        It is m / (m + 4) with m labels of the rarer class. 90% intervals from 30 labels of real scores then cover about
+        as often as Wilson's intervals, and from hundreds of labels nothing changes.
         """
         return credit_of(min(self.label_counts()))
 
@@ -85,51 +86,53 @@ class FitData:
         table = self.table
         return 0 if table.stratum is None or table.strata is None or table.strata.size == 1 else table.strata.size
 
-    def calibrator(self, given: Any) -> Calibrator:
-        """A fresh copy of the calibrator asked for; the word "beta" means Platt where scores are no probabilities."""
-        if isinstance(given, str) and given in ("beta", "flexible") and not self.is_probability:
-            self._check_one_scale()
-        if isinstance(given, str) and given == "flexible":
+    def calibrator(self, choice: Any) -> Calibrator:
+        """Return a new calibrator; "beta" is Platt scaling if scores are not probabilities."""
+        if isinstance(choice, str) and choice in ("beta", "flexible") and not self.is_probability:
+            self._check_scales()
+        if isinstance(choice, str) and choice == "flexible":
             return Flexible(threshold=self.data.threshold, step_sd=level_sd(self.tables, self.data.threshold))
-        if isinstance(given, str) and given == "beta" and not self.is_probability:
+        if isinstance(choice, str) and choice == "beta" and not self.is_probability:
             return Platt()
-        return copy.deepcopy(calibrator_from(given))
+        return copy.deepcopy(calibrator_from(choice))
 
-    def _check_one_scale(self) -> None:
-        """Not probabilities here and log odds there, which would calibrate to nonsense without a word."""
+    def _check_scales(self) -> None:
+        """Refuse probabilities in the set and other scores in the reference rows, or the reverse."""
         if self.reference is None:
             return
         ranges = [(float(t.score.min()), float(t.score.max())) for t in (self.table, self.reference)]
         if len({low >= 0.0 and high <= 1.0 for low, high in ranges}) > 1:
             (low, high), (low_reference, high_reference) = ranges
             raise InputError(
-                f"reference: scores from {low_reference:g} to {high_reference:g}, but y_score is from {low:g} to "
-                f"{high:g}, and only one of them can be probabilities. Give both on the same scale; if it is the same, "
-                "and not that of probabilities, say so: missing.ByScoreAndLabel((labels, scores), calibrator='platt')."
+                "reference",
+                f"scores from {low_reference:g} to {high_reference:g}, but {named('y_score')} is from {low:g} to "
+                f"{high:g}, and only one of them can be probabilities",
+                "",
+                f"Pass both on the same scale; if it is the same and not probabilities, set "
+                f"{setting('calibrator', 'platt')}.",
             )
 
-    def logistic_calibrator(self, given: Any) -> LogisticCalibrator:
-        """The same for models that need a logistic curve, prepared with all scores and not to be fitted."""
-        return self._flexible if isinstance(given, str) and given == "flexible" else self._prepared(given)
+    def logistic_calibrator(self, choice: Any) -> LogisticCalibrator:
+        """Return a logistic calibrator prepared with all scores; refuse others."""
+        return self._flexible if isinstance(choice, str) and choice == "flexible" else self._prepared(choice)
 
     @cached_property
     def _flexible(self) -> LogisticCalibrator:
-        """The default one, which several steps of an answer ask for."""
+        """The default calibrator, prepared once."""
         return self._prepared("flexible")
 
-    def _prepared(self, given: Any) -> LogisticCalibrator:
-        calibrator = self.calibrator(given)
+    def _prepared(self, choice: Any) -> LogisticCalibrator:
+        calibrator = self.calibrator(choice)
         if not isinstance(calibrator, LogisticCalibrator) or calibrator.prior_sd is None:
-            raise InputError(
-                f"calibrator: {given!r}. Here it must be 'beta', 'platt', Beta() or Platt() with its prior on."
-            )
+            rule = "Here it must be 'flexible', 'beta' or 'platt', or one of their objects with its prior on."
+            raise InputError("calibrator", f"{choice!r}", rule)
         rows = self.table.labeled + self.table.missing
         if self.reference is not None:
             rows = np.append(rows, self.reference.labeled)
         return calibrator.prepare(self.scores, rows)
 
     def rows(self, calibrator: LogisticCalibrator) -> Rows:
-        """Return the rows of a model with this curve, which all mechanisms share."""
+        """Return the rows of a model with this curve, for all mechanisms."""
         if calibrator not in self._rows:
             score = self.table.score
             columns, line = calibrator.design(score), calibrator.line(score)
@@ -141,72 +144,69 @@ class FitData:
         return {}
 
 
-def check_n_draws(n_draws: Any) -> int:
-    """The number of posterior nodes, checked."""
-    if not is_whole(n_draws) or not 1 <= n_draws <= 4096:
-        raise InputError(f"n_draws: {n_draws!r}. It must be a whole number from 1 to 4,096.")
-    return int(n_draws)
-
-
-def check_labeled(fit_data: FitData, what: str) -> None:
-    """There is a label to learn from."""
+def check_labeled(fit_data: FitData, mechanism: str) -> None:
+    """Refuse a set without labels."""
     if sum(fit_data.label_counts()) == 0:
         raise InputError(
-            f"y_true: no labeled row, so there is nothing to learn from ({what}). Give "
-            "missingness=dm.missing.Reference(labels, scores) "
-            "of fully labeled rows; or dm.missing.Fixed(y_score) if the scores are probabilities you trust, or "
-            "dm.missing.Fixed(0.5)."
+            "y_true",
+            f"no labeled row, so there is nothing to learn from ({mechanism})",
+            "",
+            f"Pass {REFERENCE_CODE} of fully labeled rows; or "
+            f"{code('dm.missing.Fixed(y_score)')} if the scores are probabilities you trust, or "
+            f"{code('dm.missing.Fixed(0.5)')}.",
         )
 
 
-def check_both_classes(fit_data: FitData, what: str) -> None:
-    """Both classes have a label somewhere; else nothing can be said about the missing class."""
-    check_labeled(fit_data, what)
+def check_both_classes(fit_data: FitData, mechanism: str) -> None:
+    """Refuse labels of a single class, which say nothing about the other class."""
+    check_labeled(fit_data, mechanism)
     positives, negatives = fit_data.label_counts()
     if positives and negatives:
         return
-    only, other = ("positive", "negatives") if positives else ("negative", "positives")
-    n = positives + negatives
-    where, wanted = (
-        "y_true",
-        "Give missingness=dm.missing.Reference(labels, scores): fully labeled rows with both classes",
-    )
-    if fit_data.reference is not None:
-        where, wanted = "y_true and reference", "Give reference rows with both classes"
+    label, other = ("positive", "negatives") if positives else ("negative", "positives")
+    n, has_reference = positives + negatives, fit_data.reference is not None
+    fix = "Pass reference rows with both classes"
+    if not has_reference:
+        fix = f"Pass {REFERENCE_CODE}: fully labeled rows with both classes"
+    tilt = "; or state the prevalence, such as dm.missing.ExponentialTilt('by_score', prevalence=0.1)"
     raise InputError(
-        f"{where}: {'the one label is' if n == 1 else f'all {n:,} labels are'} {only}, which says nothing about "
-        f"{other} ({what}). {wanted}; or state the share of positives, such as "
-        "dm.missing.ExponentialTilt('by_score', prevalence=0.1)."
+        f"{named('y_true')} and {named('reference')}" if has_reference else "y_true",
+        f"{'the only label is' if n == 1 else f'all {n:,} labels are'} {label}, so nothing is known about {other} "
+        f"({mechanism})",
+        "",
+        f"{fix}{code(tilt, 'or a tilt')}.",
     )
 
 
-def warn_if_few_labels(fit_data: FitData, what: str) -> None:
-    """A warning when a class has so few labels that the prior matters."""
-    help_by = "Pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows if you can."
-    warn_if_few("y_true", fit_data.label_counts(), what, help_by if fit_data.reference is None else "")
+def warn_if_few_labels(fit_data: FitData, mechanism: str) -> None:
+    """Warn if a class has so few labels that the prior matters."""
+    fix = f"Pass {REFERENCE_CODE} of fully labeled rows if you can."
+    warn_if_few("y_true", fit_data.label_counts(), mechanism, fix if fit_data.reference is None else "")
 
 
-def warn_if_few_reference_labels(fit_data: FitData, what: str) -> None:
-    """The same for a model that leans on the reference rows."""
+def warn_if_few_reference_labels(fit_data: FitData, mechanism: str) -> None:
+    """Warn if a class has so few reference labels that the prior matters."""
     reference = fit_data.reference
     assert reference is not None
     counts = int(reference.positives.sum()), int(reference.negatives.sum())
-    warn_if_few("reference", counts, what, "Pass more reference rows if you can.")
+    warn_if_few("reference", counts, mechanism, "Pass more reference rows if you can.")
 
 
-def warn_if_few(argument: str, counts: tuple[int, int], what: str, advice: str) -> None:
-    """A warning about `argument` when a class has so few labels that the prior matters."""
+def warn_if_few(argument: str, counts: tuple[int, int], mechanism: str, fix: str) -> None:
+    """Warn about `argument` if a class has so few labels that the prior matters."""
     if min(counts) >= _FEW_LABELS:
         return
-    found = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
-    why = (
+    labels = " and ".join(f"{n:,} {kind}" for n, kind in zip(counts, ("positive", "negative"), strict=True))
+    effect = (
         f"With fewer than {_FEW_LABELS} of a class, the estimates are dominated by the prior, which assumes roughly "
         "calibrated scores."
     )
     if min(counts) == 0 and max(counts) >= _FEW_LABELS:
         absent = "positives" if counts[0] == 0 else "negatives"
-        why = f"The estimates are right only if {absent} are that rare. If {absent} never get a label, they are wrong."
+        effect = (
+            f"The estimates are right only if {absent} are that rare. If {absent} never get a label, they are wrong."
+        )
     warn(
-        f"{argument}: {found} labels to learn from ({what}). {why} {advice}".rstrip(),
+        f"{named(argument)}: {labels} labels to learn from ({mechanism}). {effect} {fix}".rstrip(),
         CalibrationWarning,
     )

@@ -13,6 +13,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
+from darkmetrics.wording import code
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +42,6 @@ class Fixed(Mechanism):
 
     probability: Numbers | str | None = None
 
-    def __post_init__(self) -> None:
-        value: Any = self.probability
-        if is_number(value) and not 0.0 <= value <= 1.0:
-            raise InputError(f"probability: {value!r}. It must lie in [0, 1].")
-
     def row_values(self) -> dict[str, Any]:
         return {} if is_number(self.probability) else super().row_values()
 
@@ -54,13 +50,16 @@ class Fixed(Mechanism):
         if is_number(value):
             return Posterior.single(np.full(data.missing_cells.size, float(value)))
         if data.cells.probability is None:
-            raise InputError("probability: none with these rows. Pass dm.missing.Fixed(...) with one per row.")
+            fix = f"Pass {code('dm.missing.Fixed(...)')} with one per row."
+            raise InputError("probability", "none with these rows", "", fix)
         probability = data.cells.probability[data.missing_cells]
         without = int(data.missing_counts[np.isnan(probability)].sum())
         if without:
             raise InputError(
-                f"probability: {without:,} of {data.n_missing:,} rows without a label have none. "
-                "Pass one for every row when building the set."
+                "probability",
+                f"{without:,} of {data.n_missing:,} rows without a label have none",
+                "",
+                "Pass one for every row when building the set.",
             )
         return Posterior.single(probability)
 
@@ -90,7 +89,9 @@ def has_probabilities(mechanism: Mechanism) -> TypeGuard[Fixed]:
 
 @dataclass(frozen=True)
 class TrainingPrevalence(Mechanism):
-    """Every missing label is positive with the prevalence of the labeled rows, as in the paper (N+/N).
+    """Every missing label is positive with the prevalence of the labeled rows.
+
+    The paper's N+/N is the prevalence of the training set: `dm.paper.training_prevalence(y_train)`.
 
     Examples
     --------
@@ -105,8 +106,10 @@ class TrainingPrevalence(Mechanism):
         positives, negatives = (float(cells.mass(count).sum()) for count in (cells.positives, cells.negatives))
         if positives + negatives == 0.0:
             raise InputError(
-                "missingness: TrainingPrevalence takes the fraction of positives from the labeled rows, and there are "
-                "none. State it: dm.missing.Fixed(0.1)."
+                "missingness",
+                "TrainingPrevalence takes the fraction of positives from the labeled rows, and there are none",
+                "",
+                "State it: dm.missing.Fixed(0.1).",
             )
         return positives / (positives + negatives)
 

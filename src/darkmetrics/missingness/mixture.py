@@ -1,4 +1,4 @@
-"""Unknown: the default, which never silently picks a mechanism."""
+"""Unknown: the default, which averages over mechanisms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,44 +15,46 @@ from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, missing_rows
-from darkmetrics.missingness.by_label import ByLabel, fit_by_label
-from darkmetrics.missingness.by_score import ByScore, add_by_score, fit_by_score
-from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_with_warnings
+from darkmetrics.missingness.by_label import fit_by_label
+from darkmetrics.missingness.by_score import add_by_score, fit_by_score
+from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_by_score_and_label
 from darkmetrics.missingness.checks import contradicted
 from darkmetrics.missingness.classes import class_fit_data, unknown
 from darkmetrics.missingness.curve import add_curve
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes, check_n_draws
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes
 from darkmetrics.missingness.level import describe_few_labels
+from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.sampling import MechanismPosterior
-from darkmetrics.missingness.score_table import ReferenceLike, ScoreTable
+from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
 from darkmetrics.posterior import Model, Posterior, approximate_log_evidence
 from darkmetrics.posterior.classes import ClassPosterior
+from darkmetrics.wording import named
 
-REASONS = ("by score", "by label", "both", "as the reference says")
-BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(REASONS))
+MECHANISMS = ("by score", "by label", "both", "as the reference says")
+BY_SCORE, BY_LABEL, BOTH, BY_REFERENCE = range(len(MECHANISMS))
 # No data can refute that score and label both play a part, so that this keeps half of the weight.
 _WEIGHT_BOTH = 0.5
-# Of the other half, what a reason keeps that is not refuted. Any pattern of missing scores can come about by score, so
-# no data refute that one.
-_LEAST_SHARE = 1.0 / 3.0
+# Of the other half, what a mechanism keeps that is not refuted. Any pattern of missing scores can come about by score,
+# so no data refute that one.
+_MIN_WEIGHT = 1.0 / 3.0
 # What the reference rows keep where the labeled ones contradict them.
 _WEIGHT_REFERENCE = 0.5
-_DOUBTED, _REFUTED_AT = 0.05, 0.05
-# "By label" is called refuted below this weight.
-REFUTED = 0.01
+_DOUBTED, _CONTRADICTED_AT = 0.05, 0.05
+# Mechanisms with a smaller weight are not stated in output.
+MIN_STATED = 0.01
 # Prior standard deviations of the log odds of being missing, by score: level, slope, bend and twist over the ranks.
 _CURVE = (3.0, 2.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Unknown(Mechanism):
-    """The default: nothing is known about why labels are missing, and the answer says so.
+    """The default: the missingness mechanism is not known, and the posterior averages over several.
 
-    Without reference rows it mixes three reasons: by score, or at random (`ByScore`); by label (`ByLabel`); and
-    both at once, the calibrated curve with an effect of the label on top, whose size is not known. No data can tell how
-    large that effect is, so that this reason keeps half of the weight. The other two share the rest by how well each
-    explains which rows are missing. The interval is wide because little is known; stating a reason narrows it.
+    Without reference rows it mixes three mechanisms: by score, or at random (`ByScore`); by label (`ByLabel`); and
+    both at once, the calibrated curve with an added effect of the label of unknown size. No data determine the size of
+    that effect, so this mechanism keeps half of the weight. The other two divide the remaining half by how well they
+    explain which rows are missing. The interval is wide because little is known; stating a mechanism narrows it.
 
     With a reference set it is `ByScoreAndLabel`, which needs no statement about why labels are missing. If labeled
     rows contradict the reference rows (drift, or labels missing by label: data cannot tell), half of the answer comes
@@ -60,14 +62,14 @@ class Unknown(Mechanism):
 
     Parameters
     ----------
-    reference : (labels, scores) or EvaluationSet, optional
+    reference : Reference or EvaluationSet, optional
         Fully labeled rows from the same population, since which nothing has drifted.
     calibrator : {"flexible", "beta", "platt"}, Flexible, Beta or Platt
         The curve from scores to probabilities.
     n_draws : int
-        How many cases stand for the posterior: half as many each for "by score" and "by label".
+        Number of posterior draws under "both"; half as many each under "by score" and "by label".
     strata : bool
-        Fit the reasons within the strata of the set; reference rows are taken as they are.
+        Fit the mechanisms within the strata of the set.
 
     Notes
     -----
@@ -95,28 +97,33 @@ class Unknown(Mechanism):
     n_draws: int = N_DRAWS
 
     def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
+        super().__post_init__()
+        check_reference(self.reference)
         if self.reference is not None and self.strata is not None:
             raise InputError(
-                "strata: reference rows cannot be split by them. Leave strata or reference out, or pass "
-                "dm.missing.ByScore or ByLabel, which take the reference rows as they are."
+                "strata",
+                "reference rows cannot be split by them",
+                "",
+                f"Leave {named('strata')} or {named('reference')} out, or pass dm.missing.ByScore or ByLabel, which "
+                "join the reference rows of all strata.",
             )
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         if self.reference is None:
-            return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata is not None)), REASONS)
+            return mix_posteriors(self._of_labels(FitData.of(data, by_stratum=self.strata is not None)), MECHANISMS)
         fit_data = FitData.of(data, self.reference)
-        selection = fit_with_warnings(ByScoreAndLabel(self.reference, self.calibrator, self.n_draws), fit_data)
+        selection = fit_by_score_and_label(fit_data, self.calibrator, self.n_draws)
         if not contradicted(fit_data):
             return selection
         try:
-            parts = self._of_labels(FitData.of(data, by_stratum=self.strata is not None))
+            components = self._of_labels(FitData.of(data, by_stratum=self.strata is not None))
         except InputError:
-            return selection  # with labels of one class alone the reference is all there is to go by
+            return selection  # with labels of a single class only the reference rows are informative
         halved = {
-            reason: (posterior, (1.0 - _WEIGHT_REFERENCE) * weight) for reason, (posterior, weight) in parts.items()
+            mechanism: (posterior, (1.0 - _WEIGHT_REFERENCE) * weight)
+            for mechanism, (posterior, weight) in components.items()
         }
-        return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, REASONS)
+        return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, MECHANISMS)
 
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
         if self.reference is not None:
@@ -124,70 +131,70 @@ class Unknown(Mechanism):
         return unknown(class_fit_data(self, data), self.n_draws)
 
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
-        """The nodes and weights of three reasons, of which data can weigh the first two against each other alone."""
+        """Return posteriors and weights of three mechanisms; data can weigh only the first two against each other."""
         positives, negatives = fit_data.label_counts()
         # If positives are rare, a batch may have none; its scores are then the only information.
         if positives or not negatives:
             check_both_classes(fit_data, "Unknown")
         fit_data.logistic_calibrator(self.calibrator)  # refuses those that no effect of the label can be added to
-        n_each, rest = max(1, self.n_draws // 2), 1.0 - _WEIGHT_BOTH
-        score = fit_by_score(ByScore(self.calibrator, n_draws=n_each), fit_data, "Unknown")
-        both = add_unidentified_effect(score, fit_data, self.n_draws), _WEIGHT_BOTH
+        n_each, remaining = max(1, self.n_draws // 2), 1.0 - _WEIGHT_BOTH
+        score = fit_by_score(fit_data, "Unknown", self.calibrator, n_draws=n_each)
+        unidentified = add_unidentified_effect(score, fit_data, self.n_draws), _WEIGHT_BOTH
         try:
-            label = fit_by_label(ByLabel(self.calibrator, n_draws=n_each), fit_data)
+            label = fit_by_label(fit_data, self.calibrator, n_draws=n_each)
         except InputError:
             # Without labels of a class, or in a stratum, nothing is known by label.
-            return {BY_SCORE: (score, rest), BOTH: both}
-        by_label = rest * _share_by_label(fit_data, self.calibrator, label)
+            return {BY_SCORE: (score, remaining), BOTH: unidentified}
+        by_label = remaining * _weigh_by_label(fit_data, self.calibrator, label)
         return {
-            BY_SCORE: (score, rest - by_label),
+            BY_SCORE: (score, remaining - by_label),
             BY_LABEL: (_thinned(label.posterior, by_label), by_label),
-            BOTH: both,
+            BOTH: unidentified,
         }
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
-        if not posterior.reasons:
+        if not posterior.mechanisms:
             return ByScoreAndLabel(self.reference).describe(data, posterior)
-        weight = weight_of_reasons(posterior)
-        names = ("by score or at random", *REASONS[1:])
-        found = [f"{name} ({w:.0%})" for name, w in zip(names, weight, strict=True) if w >= REFUTED]
-        text = f"Not stated why labels are missing: {', '.join(found)}."
+        weight = mechanism_weights(posterior)
+        names = ("by score or at random", *MECHANISMS[1:])
+        weights = [f"{name} ({w:.0%})" for name, w in zip(names, weight, strict=True) if w >= MIN_STATED]
+        text = f"Not stated why labels are missing: {', '.join(weights)}."
         if weight[BY_REFERENCE]:
             text += " Labeled rows contradict the reference rows: something drifted, or labels are missing by label."
-        elif 0.0 < weight[BY_LABEL] < REFUTED:
+        elif 0.0 < weight[BY_LABEL] < MIN_STATED:
             text += " The scores of missing rows do not fit 'by label' alone."
-        elif reasons_differ(posterior):
+        elif mechanisms_differ(posterior):
             direction = "higher" if _missing_score_higher(data) else "lower"
             text += f" Missing rows have {direction} scores than labeled ones."
         return text + describe_few_labels(FitData.of(data).tables, data.threshold)
 
 
 def _thinned(label: Posterior, weight: float) -> Posterior:
-    """The nodes of "by label"; once refuted it is still named, for which every eighth does: they lie along a path."""
+    """Return the draws of "by label"; if it is contradicted, every eighth of them."""
     assert label.shift is not None
-    kept = slice(None, None, 8 if weight < REFUTED else 1)
-    return replace(label, weight=label.weight[kept], probability=label.probability[kept], shift=label.shift[kept])
+    draws = slice(None, None, 8 if weight < MIN_STATED else 1)
+    return replace(label, weight=label.weight[draws], probability=label.probability[draws], shift=label.shift[draws])
 
 
-def _share_by_label(fit_data: FitData, calibrator: Any, label: MechanismPosterior) -> float:
+def _weigh_by_label(fit_data: FitData, calibrator: Any, label: MechanismPosterior) -> float:
     """Weight of "by label" against "by score", by how well each explains which rows are missing."""
     by_score = _evidence_by_score(fit_data, calibrator, label.fitted.mode)
-    by_label = min(float(expit(label.log_evidence - by_score)), 1.0 - _LEAST_SHARE)
+    by_label = min(float(expit(label.log_evidence - by_score)), 1.0 - _MIN_WEIGHT)
     if by_label >= _DOUBTED:
-        return max(by_label, _LEAST_SHARE)
-    # A calibration curve that fits badly counts against "by label" alone, which leans on it. The mixture test does not,
-    # so only what it refutes may fall below its least share.
-    return max(by_label, 1e-6 if mixture_p_value(fit_data.table) < _REFUTED_AT else _LEAST_SHARE)
+        return max(by_label, _MIN_WEIGHT)
+    # A curve that fits badly counts only against "by label", which depends on it. The mixture test does not use it, so
+    # only a mechanism that this test contradicts may fall below the minimum.
+    return max(by_label, 1e-6 if mixture_p_value(fit_data.table) < _CONTRADICTED_AT else _MIN_WEIGHT)
 
 
-def nodes_of_reason(posterior: Posterior, reason: int) -> Posterior:
-    """The nodes of one reason alone."""
-    assert posterior.reason is not None
-    own = np.flatnonzero(posterior.reason == reason)
-    weight = posterior.weight[own]
+def select_mechanism(posterior: Posterior, mechanism: int) -> Posterior:
+    """Return the posterior under a single mechanism."""
+    assert posterior.mechanism is not None
+    draws = np.flatnonzero(posterior.mechanism == mechanism)
+    weight = posterior.weight[draws]
     total = float(weight.sum())
-    weight = weight / total if total > 0.0 else np.full(own.size, 1.0 / own.size)
-    return Posterior(weight, posterior.probability[own], bucket=posterior.bucket)
+    weight = weight / total if total > 0.0 else np.full(draws.size, 1.0 / draws.size)
+    return Posterior(weight, posterior.probability[draws], column=posterior.column)
 
 
 def _missing_score_higher(data: EvaluationSet) -> bool:
@@ -199,35 +206,35 @@ def _missing_score_higher(data: EvaluationSet) -> bool:
     return float(missing @ below) > 0.5 * float(missing.sum()) * float(labeled.sum())
 
 
-def weight_of_reasons(posterior: Posterior) -> FloatArray:
-    """The weight of each of the `REASONS`."""
-    assert posterior.reason is not None
-    return np.asarray(np.bincount(posterior.reason, posterior.weight, len(REASONS)), dtype=np.float64)
+def mechanism_weights(posterior: Posterior) -> FloatArray:
+    """Return the weight of each of the `MECHANISMS`."""
+    assert posterior.mechanism is not None
+    return np.asarray(np.bincount(posterior.mechanism, posterior.weight, len(MECHANISMS)), dtype=np.float64)
 
 
-def reasons_differ(posterior: Posterior) -> bool:
-    """Whether the scores of missing rows, taken as "by label", say clearly that their prevalence is another one."""
-    if not posterior.reasons or not np.any(posterior.reason == BY_LABEL):
+def mechanisms_differ(posterior: Posterior) -> bool:
+    """Return whether the prevalence of the missing rows clearly differs between "by label" and "by score"."""
+    if not posterior.mechanisms or not np.any(posterior.mechanism == BY_LABEL):
         return False
     assert posterior.shift is not None
-    shift = posterior.shift[posterior.reason == BY_LABEL]
-    # Less than 5% in the odds moves no metric that anyone would act on.
+    shift = posterior.shift[posterior.mechanism == BY_LABEL]
+    # Changes of the odds by less than 5% do not matter.
     return abs(float(shift.mean())) > max(2.0 * float(shift.std()), 0.05)
 
 
-def reasons_in_words(data: EvaluationSet, posterior: Posterior) -> str:
+def describe_prevalences(data: EvaluationSet, posterior: Posterior) -> str:
     """Return the fraction of missing rows that are positive by score, and by label."""
     fractions, rows = [], missing_rows(data, posterior)
     for mechanism in (BY_SCORE, BY_LABEL):
-        selected = nodes_of_reason(posterior, mechanism)
+        selected = select_mechanism(posterior, mechanism)
         fractions.append(float(selected.weight @ (selected.probability @ rows) / rows.sum()))
-    return " and ".join(f"{fraction:.1%} {name!r}" for fraction, name in zip(fractions, REASONS, strict=False))
+    return " and ".join(f"{fraction:.1%} {name!r}" for fraction, name in zip(fractions, MECHANISMS, strict=False))
 
 
 def mixture_p_value(table: ScoreTable) -> float:
-    """How well the scores of the missing rows pass for a mixture of labeled positives and negatives; nan: not tested.
+    """Return the p-value of the test that missing rows are a mixture of labeled positives and negatives; NaN: no test.
 
-    It compares histograms and needs no calibration. Labels missing by label alone must pass.
+    It compares histograms and needs no calibration. Labels that are missing by label pass.
     """
     fit = mixture_test(table.positives, table.negatives, table.missing)
     return np.nan if fit is None else fit.p_value
@@ -251,14 +258,14 @@ def _evidence_by_score(fit_data: FitData, calibrator: Any, start: FloatArray) ->
     return approximate_log_evidence(model, start[: model.n_parameters]) + approximate_log_evidence(missingness)
 
 
-def mix_posteriors(parts: Mapping[int, tuple[Posterior, float]], reasons: tuple[str, ...]) -> Posterior:
-    """The nodes of several of the reasons, with the weight of each."""
-    posterior = [part for part, _ in parts.values()]
+def mix_posteriors(components: Mapping[int, tuple[Posterior, float]], mechanisms: tuple[str, ...]) -> Posterior:
+    """Return the posterior of several mechanisms, with the weight of each."""
+    posteriors = [posterior for posterior, _ in components.values()]
     return replace(
-        posterior[0],
-        weight=np.concatenate([weight * part.weight / part.weight.sum() for part, weight in parts.values()]),
-        probability=np.concatenate([part.probability for part in posterior]),
-        shift=np.concatenate([np.zeros(len(part)) if part.shift is None else part.shift for part in posterior]),
-        reason=np.repeat(list(parts), [len(part) for part in posterior]),
-        reasons=reasons,
+        posteriors[0],
+        weight=np.concatenate([weight * p.weight / p.weight.sum() for p, weight in components.values()]),
+        probability=np.concatenate([p.probability for p in posteriors]),
+        shift=np.concatenate([np.zeros(len(p)) if p.shift is None else p.shift for p in posteriors]),
+        mechanism=np.repeat(list(components), [len(p) for p in posteriors]),
+        mechanisms=mechanisms,
     )

@@ -19,10 +19,11 @@ from darkmetrics.missingness.by_score import fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
 from darkmetrics.missingness.classes import by_score, class_fit_data
 from darkmetrics.missingness.curve import Columns
-from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, check_n_draws, credit_of, warn_if_few
+from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, credit_of, warn_if_few
 from darkmetrics.missingness.score_table import joint_table
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior
+from darkmetrics.wording import code, setting
 
 # Prior standard deviations: deviation of the curve of rows with propensity 1, relative to the prior of the curve; slope
 # in the propensity; hinges; slope of the curve times propensity. The unit of a propensity is an sd of its log odds.
@@ -73,9 +74,6 @@ class Propensity(Mechanism):
     calibrator: CalibratorLike = "flexible"
     n_draws: int = N_DRAWS
 
-    def __post_init__(self) -> None:
-        check_n_draws(self.n_draws)
-
     def posterior(self, data: EvaluationSet) -> Posterior:
         fit_data, propensity = FitData.of(data), need_propensity(data, "Propensity")
         check_labeled(fit_data, "Propensity")
@@ -111,27 +109,31 @@ class Propensity(Mechanism):
         )
 
 
-def need_propensity(data: EvaluationSet | ClassSet, what: str) -> FloatArray:
+def need_propensity(data: EvaluationSet | ClassSet, mechanism: str) -> FloatArray:
     """Return the propensity of each cell."""
     if data.cells.propensity is None:
         raise InputError(
-            f"propensity: none with these rows ({what}). Pass dm.missing.Propensity(...) with the probability of each "
-            "row to get its label, to evaluate or when building the EvaluationSet."
+            "propensity",
+            f"none with these rows ({mechanism})",
+            "",
+            f"Pass {code('dm.missing.Propensity(...)')} with the probability of each row to get its label, to evaluate "
+            "or when building the EvaluationSet.",
         )
     return data.cells.propensity
 
 
-def check_informative(data: EvaluationSet, propensity: FloatArray, what: str) -> float:
+def check_informative(data: EvaluationSet, propensity: FloatArray, mechanism: str) -> float:
     """Check that rows with a propensity below 1 have labels; return the power of the likelihood."""
     cells, can_miss = data.cells, propensity < 1.0
     counts = int(cells.positives[can_miss].sum()), int(cells.negatives[can_miss].sum())
     if not any(counts):
         raise InputError(
-            f"propensity: 1 for every row with a label ({what}), so that none of them stands for a missing row and "
-            "there is nothing to learn from. Chances below 1 are those of labels that a row could have missed: random "
-            "overrides, a sample of the rejected. Without them state missingness= instead."
+            "propensity",
+            f"1 for every row with a label ({mechanism}), so no labeled row represents missing rows",
+            "Rows with a probability below 1 must have labels, such as random overrides or a sample of the rejected.",
+            f"Without them set {setting('missingness')} to another mechanism.",
         )
-    warn_if_few("propensity", counts, what, "Only labels of rows with a propensity below 1 count.")
+    warn_if_few("propensity", counts, mechanism, "Only labels of rows with a propensity below 1 count.")
     return credit_of(min(counts))
 
 

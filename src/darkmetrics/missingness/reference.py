@@ -1,10 +1,14 @@
 """Reference: fully labeled rows, such as those of an earlier month."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
+from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import FrameLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import InputError
+from darkmetrics.wording import code
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +47,35 @@ class Reference:
     y_score: Any = None
     data: FrameLike | None = field(default=None, repr=False)
 
-    @property
-    def rows(self) -> Any:
-        """The rows as a pair (labels, scores) or an EvaluationSet; a Reference if they are in a table."""
-        if self.data is not None:
-            return self
-        return self.y_true if isinstance(self.y_true, EvaluationSet) else (self.y_true, self.y_score)
+
+# The call that messages suggest.
+REFERENCE_CODE = code("missingness=dm.missing.Reference(labels, scores)")
+# Reference rows of a mechanism.
+ReferenceLike: TypeAlias = Reference | EvaluationSet
+
+
+def check_reference(reference: Any) -> None:
+    """Refuse reference rows in another form."""
+    if not isinstance(reference, (Reference, EvaluationSet, ClassSet, type(None))):
+        raise InputError(
+            "reference",
+            f"expected dm.missing.Reference(labels, scores) or an EvaluationSet, got {a_kind_of(reference)}",
+        )
+
+
+def reference_set(reference: ReferenceLike, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
+    """Return reference rows as a set."""
+    if isinstance(reference, EvaluationSet):
+        return reference
+    if isinstance(reference.y_true, EvaluationSet):
+        return reference.y_true
+    try:
+        return EvaluationSet(
+            reference.y_true,
+            reference.y_score,
+            data=reference.data,
+            pos_label=pos_label,
+            missing_label=missing_label,
+        )
+    except InputError as error:
+        raise error.replace(argument="reference", finding=f"{error.argument}: {error.finding}") from None

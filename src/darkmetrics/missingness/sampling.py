@@ -1,13 +1,23 @@
 """From a fitted mechanism to the posterior of the missing labels: equally weighted draws of their probabilities."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
+from darkmetrics._kernels.arrays import IntArray
+from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.missingness.curve import add_curve, add_reference
+from darkmetrics.missingness.fit_data import FitData
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.posterior import Cells, FittedModel, Model, Posterior, fit_model
 from darkmetrics.posterior.model import Term
 from darkmetrics.posterior.representatives import representatives
+
+# Adds the rows of a mechanism to a model with the outcomes of the labels; returns the cells of missing rows, and the
+# effect of the label if there is one.
+Declaration: TypeAlias = Callable[[Model, IntArray, Rows], tuple[Cells, Term | None]]
 
 # With effects of the label in several strata, importance weights vary more: this many times the draws are needed.
 _DRAWS_IN_STRATA = 4
@@ -20,6 +30,17 @@ class MechanismPosterior:
     posterior: Posterior
     log_evidence: float
     fitted: FittedModel
+
+
+def fit_mechanism(
+    fit_data: FitData, calibrator: CalibratorLike, declare: Declaration, n_draws: int, likelihood_power: float = 1.0
+) -> MechanismPosterior:
+    """Fit a mechanism: a calibration curve, what `declare` adds to it, and reference rows."""
+    curve = fit_data.logistic_calibrator(calibrator)
+    rows, model = fit_data.rows(curve), Model()
+    missing, effect = declare(model, add_curve(model, curve, rows), rows)
+    add_reference(model, curve, fit_data.reference)
+    return sample_posterior(model, rows, missing, n_draws, likelihood_power, effect)
 
 
 def sample_posterior(
@@ -57,7 +78,7 @@ def sample_posterior(
     if effect is not None:
         indices, columns = effect
         shift = fitted.theta[np.ix_(selected, indices)] @ (rows.fraction_missing @ columns)
-    posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p, bucket=rows.predicted_column, shift=shift)
+    posterior = Posterior(np.full(n_draws, 1.0 / n_draws), p, column=rows.predicted_column, shift=shift)
     return MechanismPosterior(posterior, fitted.log_evidence, fitted)
 
 

@@ -1,26 +1,25 @@
-"""The score table: labeled and missing rows counted by score, the one thing that calibration needs (math, section 8).
+"""The score table: labeled and missing rows counted by score, which is all that calibration needs (math, section 8).
 
-Probabilities are smooth in the score, so that with very many different scores neighbours share a row of the table. Then
-neither fitting nor a posterior node costs more for a billion rows than for a few thousand.
+Probabilities are smooth in the score, so neighbors are joined if there are very many different scores. Neither a fit
+nor a posterior draw then costs more for a billion rows than for a few thousand.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
 from darkmetrics._kernels.arrays import AnyArray, FloatArray, IntArray
-from darkmetrics._text import a_kind_of
-from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.cells import COUNTS, Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
-from darkmetrics.missingness.reference import Reference
+from darkmetrics.missingness.reference import ReferenceLike, reference_set
+from darkmetrics.wording import setting
 
-# Up to twice this many rows: buckets hold at most 1/512 of the rows and span at most 1/512 of the range.
-_BUCKETS = 512
+# A table has up to twice this many rows: bins hold at most 1/512 of the rows and span at most 1/512 of the range.
+_BINS = 512
 MOST_STRATA = 30
 # Joint tables have about this many rows at most.
 _MAX_JOINT = 10_000
@@ -34,15 +33,15 @@ class ScoreTable:
     positives: FloatArray
     negatives: FloatArray
     missing: FloatArray
-    # Of the missing rows, those that are decided positive.
+    # Missing rows that are predicted positive.
     decided: FloatArray
     # The row of this table that each of the set's `missing_cells` belongs to.
     column: IntArray
     # The row of this table that each of the set's cells belongs to.
-    place: IntArray
-    # What was counted, for calibrators whose curves have steps and must not see means of neighbours.
+    row_of_cell: IntArray
+    # The counted cells, for calibrators with steps in their curves, which need unbinned scores.
     cells: Cells
-    # Which stratum each row belongs to, from 0 on, where rows of one score are kept apart by stratum; and their names.
+    # Stratum of each row, from 0, and the names of the strata, if the table has rows by stratum.
     stratum: IntArray | None = None
     strata: IntArray | None = None
 
@@ -53,11 +52,11 @@ class ScoreTable:
 
     @cached_property
     def with_missing(self) -> tuple[IntArray, IntArray]:
-        """The rows of the table that hold missing ones, for which alone nodes are made, and `column` among these."""
-        held = self.missing > 0.0
-        if not held.any():
-            return np.arange(held.size), self.column
-        return np.flatnonzero(held), (np.cumsum(held) - 1)[self.column]
+        """Rows of the table with missing labels, and `column` counted among these."""
+        has_missing = self.missing > 0.0
+        if not has_missing.any():
+            return np.arange(has_missing.size), self.column
+        return np.flatnonzero(has_missing), (np.cumsum(has_missing) - 1)[self.column]
 
     @property
     def rank(self) -> FloatArray:
@@ -67,9 +66,9 @@ class ScoreTable:
 
 
 def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum: bool = False) -> ScoreTable:
-    """The table of a set; `by_probability` takes the set's own probabilities in place of the scores.
+    """Return the table of a set; `by_probability` uses the probabilities of the set in row_of_cell of the scores.
 
-    `by_stratum` keeps the strata of one score, or bucket, apart, one row after the other.
+    `by_stratum` keeps the strata of one score, or bin, apart, one row after the other.
     """
     cells = data.cells
     value, order = cells.score, np.arange(cells.score.size)
@@ -77,14 +76,14 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum
         assert cells.probability is not None
         order = np.argsort(cells.probability, kind="stable")
         value = cells.probability[order]
-    starts = _bucket_starts(value, cells.total[order], None if by_probability else data.threshold)
+    starts = _find_bin_starts(value, cells.total[order], None if by_probability else data.threshold)
     names = stratum = None
     if by_stratum:
         names, code = _strata(cells)
-        bucket = np.repeat(np.arange(starts.size), np.diff(np.append(starts, value.size)))
-        again = np.lexsort([code[order], bucket])
-        order, value = order[again], value[again]
-        key = bucket * names.size + code[order]
+        bin_of = np.repeat(np.arange(starts.size), np.diff(np.append(starts, value.size)))
+        by_stratum_too = np.lexsort([code[order], bin_of])
+        order, value = order[by_stratum_too], value[by_stratum_too]
+        key = bin_of * names.size + code[order]
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         stratum = code[order][starts]
     rows = cells.total[order]
@@ -97,14 +96,14 @@ def score_table(data: EvaluationSet, *, by_probability: bool = False, by_stratum
     # exactly 0 and 1 are special to calibrators.
     low = np.repeat(value[starts], sizes)
     mean = value[starts] + total(rows * (value - low)) / total(rows)
-    place = np.empty(value.size, dtype=np.int64)
-    place[order] = np.repeat(np.arange(starts.size), sizes)
+    row_of_cell = np.empty(value.size, dtype=np.int64)
+    row_of_cell[order] = np.repeat(np.arange(starts.size), sizes)
     return ScoreTable(
         mean,
         **{name: total(getattr(cells, name)[order]) for name in COUNTS},
         decided=total((cells.missing * cells.decision)[order]),
-        column=place[data.missing_cells],
-        place=place,
+        column=row_of_cell[data.missing_cells],
+        row_of_cell=row_of_cell,
         cells=cells,
         stratum=stratum,
         strata=names,
@@ -123,34 +122,35 @@ def joint_table(data: EvaluationSet, *values: FloatArray) -> tuple[ScoreTable, l
         cells that are similar in all values share a row.
     """
     cells = data.cells
-    place = np.arange(cells.score.size)
-    if place.size > _MAX_JOINT:
+    row_of_cell = np.arange(cells.score.size)
+    if row_of_cell.size > _MAX_JOINT:
         n_levels = int((_MAX_JOINT / 2) ** (1.0 / (1 + len(values))))
         code = _levels(cells.score, cells.total, n_levels)
         code = 2 * code + (0 if data.threshold is None else (cells.score >= data.threshold).astype(np.int64))
         for value in values:
             code = n_levels * code + _levels(value, cells.total, n_levels)
-        place = np.unique(code, return_inverse=True)[1]
+        row_of_cell = np.unique(code, return_inverse=True)[1]
     rows = cells.total.astype(np.float64)
-    total = _sums(place, rows)
+    total = _sums(row_of_cell, rows)
     score, *means = (
-        value if place.size == total.size else _sums(place, rows * value) / total for value in (cells.score, *values)
+        value if row_of_cell.size == total.size else _sums(row_of_cell, rows * value) / total
+        for value in (cells.score, *values)
     )
     table = ScoreTable(
         score,
-        positives=_sums(place, cells.positives),
-        negatives=_sums(place, cells.negatives),
-        missing=_sums(place, cells.missing),
-        decided=_sums(place, cells.missing * cells.decision),
-        column=place[data.missing_cells],
-        place=place,
+        positives=_sums(row_of_cell, cells.positives),
+        negatives=_sums(row_of_cell, cells.negatives),
+        missing=_sums(row_of_cell, cells.missing),
+        decided=_sums(row_of_cell, cells.missing * cells.decision),
+        column=row_of_cell[data.missing_cells],
+        row_of_cell=row_of_cell,
         cells=cells,
     )
     return table, means
 
 
-def _sums(place: IntArray, values: AnyArray) -> FloatArray:
-    return np.asarray(np.bincount(place, values), dtype=np.float64)
+def _sums(row_of_cell: IntArray, values: AnyArray) -> FloatArray:
+    return np.asarray(np.bincount(row_of_cell, values), dtype=np.float64)
 
 
 def _levels(value: FloatArray, rows: IntArray, n_levels: int) -> IntArray:
@@ -162,74 +162,49 @@ def _levels(value: FloatArray, rows: IntArray, n_levels: int) -> IntArray:
 
 
 def _strata(cells: Cells) -> tuple[IntArray, IntArray]:
-    """The strata there are, and which of them each cell belongs to."""
+    """Return the strata, and the stratum of each cell."""
     if cells.stratum is None:
-        raise InputError("strata: none with these rows. Give strata= when building the EvaluationSet, or to evaluate.")
+        fix = f"Pass {setting('strata')} to the mechanism when building the EvaluationSet, or to evaluate."
+        raise InputError("strata", "none with these rows", "", fix)
     names, code = np.unique(cells.stratum, return_inverse=True)
     if names.size > MOST_STRATA:
         raise InputError(
-            f"strata: {names.size:,} different ones. A label model fits within at most {MOST_STRATA}; join neighbours."
+            "strata", f"{names.size:,} different strata", f"There may be at most {MOST_STRATA}.", "Join neighbors."
         )
     return names, code
 
 
-def _bucket_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) -> IntArray:
-    """Where the rows of the table begin in the sorted values: a row per value, or per bucket if these are too many.
+def _find_bin_starts(ranked: FloatArray, rows: IntArray, threshold: float | None) -> IntArray:
+    """Return where the rows of the table begin in the sorted values: a row per value, or per bin if there are many.
 
-    No bucket reaches across the threshold, where the chance of getting a label may jump.
+    No bin extends across the threshold, where the probability of a label may jump.
     """
     new = np.ones(ranked.size, dtype=np.bool_)
     new[1:] = ranked[1:] != ranked[:-1]
-    if int(new.sum()) > 2 * _BUCKETS:
+    if int(new.sum()) > 2 * _BINS:
         probabilities = ranked[0] >= 0.0 and ranked[-1] <= 1.0
         x = np.asarray(logit(np.clip(ranked, 1e-12, 1.0 - 1e-12)) if probabilities else ranked)
         reach = float(x[-1] / 2.0 - x[0] / 2.0)  # halves, so that the range of huge scores stays finite
-        by_value = np.floor((x / 2.0 - x[0] / 2.0) * (_BUCKETS / reach)) if reach > 0.0 else np.zeros(x.size)
+        by_value = np.floor((x / 2.0 - x[0] / 2.0) * (_BINS / reach)) if reach > 0.0 else np.zeros(x.size)
         before = np.cumsum(rows, dtype=np.float64)
-        by_count = np.floor(before * (_BUCKETS / before[-1]))
+        by_count = np.floor(before * (_BINS / before[-1]))
         new[1:] &= (by_value[1:] > by_value[:-1]) | (by_count[1:] > by_count[:-1])
         if threshold is not None:
             new[np.searchsorted(ranked, threshold) % ranked.size] = True
     return np.flatnonzero(new)
 
 
-# Reference rows, all labeled: labels and scores, a set, or a Reference.
-ReferenceLike: TypeAlias = tuple[ArrayLike, ArrayLike] | list[ArrayLike] | EvaluationSet | Reference
-
-
-def reference_table(reference: Any, data: EvaluationSet) -> ScoreTable | None:
-    """The table of held-out rows given as `(labels, scores)` or as an EvaluationSet; None when there are none."""
+def reference_table(reference: ReferenceLike | None, data: EvaluationSet) -> ScoreTable | None:
+    """Return the table of reference rows for a set; None if there are none."""
     if reference is None:
         return None
-    if not isinstance(reference, EvaluationSet):
-        reference = reference_set(reference, data.pos_label)
-    if reference.n_rows == 0:
-        raise InputError("reference: the EvaluationSet has no rows. Give fully labeled rows, or leave it out.")
-    if reference.n_missing:
+    rows = reference_set(reference, data.pos_label)
+    if rows.n_rows == 0:
+        raise InputError("reference", "the EvaluationSet has no rows", "", "Pass fully labeled rows, or leave it out.")
+    if rows.n_missing:
         raise InputError(
-            f"reference: {reference.n_missing:,} of {reference.n_rows:,} rows have no label. "
-            "Reference rows must all be labeled; drop the others."
+            "reference",
+            f"{rows.n_missing:,} of {rows.n_rows:,} rows have no label",
+            "Reference rows must all be labeled; drop the others.",
         )
-    return score_table(reference)
-
-
-def reference_set(reference: Any, pos_label: Any, missing_label: Any = None) -> EvaluationSet:
-    """Return reference rows, a pair `(labels, scores)` or a Reference to a table, as a set."""
-    settings = {"pos_label": pos_label, "missing_label": missing_label}
-    if isinstance(reference, Reference):
-        try:
-            return EvaluationSet(reference.y_true, reference.y_score, data=reference.data, **settings)
-        except InputError as error:
-            raise InputError.about("reference", str(error)) from None
-    # Nothing else is unpacked: a DataFrame would give the names of its columns, and an array rows for columns.
-    if not isinstance(reference, (tuple, list)) or len(reference) != 2:
-        length = f" of length {len(reference)}" if isinstance(reference, (tuple, list)) else ""
-        raise InputError(
-            f"reference: expected a pair (labels, scores) or an EvaluationSet, got {a_kind_of(reference)}{length}."
-        )
-    labels, scores = reference
-    try:
-        return EvaluationSet(labels, scores, **settings)
-    except InputError as error:
-        said = error.renamed({"y_true": "labels", "y_score": "scores"})
-        raise InputError.about("reference", str(said)) from None
+    return score_table(rows)

@@ -9,7 +9,6 @@ from scipy.special import logit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, MissingnessLike, missing_rows
 from darkmetrics.posterior import Posterior
@@ -54,13 +53,9 @@ class ExponentialTilt(Mechanism):
 
     def __post_init__(self) -> None:
         if (self.prevalence is None) == (self.delta is None):
-            raise InputError("prevalence: state either prevalence= or delta=, and not both.")
-        number: Any = self.prevalence if self.delta is None else self.delta
-        if not is_number(number) or not np.isfinite(number):
-            name = "prevalence" if self.delta is None else "delta"
-            raise InputError(f"{name}: {number!r}. It must be a finite number.")
-        if self.prevalence is not None and not 0.0 < self.prevalence < 1.0:
-            raise InputError(f"prevalence: {self.prevalence!r}. It must lie strictly between 0 and 1.")
+            count = "neither" if self.prevalence is None else "both"
+            raise InputError("prevalence", f"{count} of prevalence= and delta= passed", "", "State one of the two.")
+        super().__post_init__()
 
     @property
     def base_mechanism(self) -> Mechanism:
@@ -82,6 +77,9 @@ class ExponentialTilt(Mechanism):
     def without_rows(self) -> Self:
         return replace(self, base=self.base_mechanism.without_rows())
 
+    def with_reference_set(self, pos_label: Any, missing_label: Any = None) -> Self:
+        return replace(self, base=self.base_mechanism.with_reference_set(pos_label, missing_label))
+
     def posterior(self, data: EvaluationSet) -> Posterior:
         posterior = self.base_mechanism.posterior(data)
         if data.missing_cells.size == 0:
@@ -94,8 +92,10 @@ class ExponentialTilt(Mechanism):
         if np.isnan(shift):
             low, high = reachable_prevalences(posterior, rows)
             raise InputError(
-                f"prevalence: {prevalence:g} cannot be reached. The base model is sure of some labels: from "
-                f"{low:.3g} to {high:.3g} of the missing rows can be positive."
+                "prevalence",
+                f"{prevalence:g} cannot be reached",
+                f"Some labels are certain under the base mechanism: {low:.3g} to {high:.3g} of the missing rows can be "
+                "positive.",
             )
         return posterior.shift_log_odds(shift)
 

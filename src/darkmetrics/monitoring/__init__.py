@@ -1,6 +1,6 @@
-"""Monitoring: segments and periods evaluated one by one, and alerts that are rarely false.
+"""Monitoring: evaluations of segments and periods, and alerts that are rarely false.
 
-Import rule: knows `evaluate`, frames that count, and nothing that draws or prints.
+Import rule: it may import `evaluate` and frames that count, but no plots, reports or command line.
 """
 
 from darkmetrics.monitoring.alerts import Alert, Alerts

@@ -1,69 +1,44 @@
-"""Groups: what is kept of each, which is a few numbers per metric and not the laws, and how their keys are written.
+"""Groups: the numbers that are kept of each group, and how keys of groups are written.
 
-Keys may hold anything: they become text that can be shown, and plain values for JSON.
+Values of keys can be of any type: they are converted to printable text, and to plain values for JSON.
 """
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from darkmetrics._text import short
-from darkmetrics.exceptions import RecordedWarning
+from darkmetrics.exceptions import InputError, RecordedWarning
 from darkmetrics.tables import decimals_for, number_text
 
-if TYPE_CHECKING:
-    from darkmetrics.evaluation import Evaluation
-
 Key = tuple[Any, ...]
-# Numbers in the evaluations that are kept: of all groups together, and of groups that were evaluated again.
-_MAX_KEPT, _MAX_KEPT_AGAIN = 2**24, 2**22
 # A group with fewer labeled positives or negatives is too small to judge: its mechanism depends on a prior, and one
 # label more or less moves its metrics by a fifth.
 MIN_LABELS = 5
 
 
-def is_small(evaluation: "Evaluation", n_groups: int) -> bool:
-    """Return whether the evaluations of so many groups of this size can all be kept in memory."""
-    return _count_numbers(evaluation) * n_groups <= _MAX_KEPT
-
-
-def make_room(kept: "dict[Key, Evaluation]") -> None:
-    """Drop the oldest evaluations until there is room for another."""
-    while kept and sum(map(_count_numbers, kept.values())) > _MAX_KEPT_AGAIN:
-        del kept[next(iter(kept))]
-
-
-def _count_numbers(evaluation: "Evaluation") -> int:
-    """Count the numbers in the posterior and the distributions of an evaluation."""
-    arrays = (
-        array for x in evaluation.distributions.values() for array in vars(x).values() if isinstance(array, np.ndarray)
-    )
-    on_rows = 0 if evaluation.on_rows is None else _count_numbers(evaluation.on_rows)
-    return evaluation.posterior.probability.size + sum(array.size for array in arrays) + on_rows
-
-
 @dataclass(frozen=True, slots=True)
 class MetricSummary:
-    """One metric in one group, in numbers; NaN where there is none.
+    """Numbers of one metric in one group; NaN where there is none.
 
     Attributes
     ----------
     mean, low, high : float
-        Mean of the law and ends of its interval.
+        Mean of the distribution and ends of its interval.
     labeled_only : float
-        The metric on the labeled rows alone.
+        The metric on the labeled rows only.
     lowest_possible, highest_possible : float
-        What the metric can be at all, over all labelings of the missing rows.
+        Bounds over all label assignments to the missing rows.
     undefined : float
         Probability of a 0/0.
     method : str
-        How the law was found; "bounds" where the labels do not suffice for one, and only what is possible holds.
+        How the distribution was computed; "bounds" if there are too few labels for a distribution.
     binning_error : float
-        How far score buckets can have moved the metric: 0 where scores are exact or the metric counts decisions, NaN
-        where it is not known.
+        Largest distance by which score bins can have moved the metric: 0 if scores are exact or the metric counts
+        predictions, NaN if it is unknown.
     """
 
     mean: float
@@ -79,7 +54,7 @@ class MetricSummary:
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """One group in numbers.
+    """Numbers of one group.
 
     Attributes
     ----------
@@ -90,11 +65,11 @@ class GroupSummary:
     metrics : mapping from metric name to MetricSummary
         The numbers.
     notes : tuple of str
-        Warnings about this group.
+        Python warnings about this group.
     warnings : tuple of RecordedWarning
-        The same with their categories, as the evaluation of the group keeps them.
+        All warnings about this group, with their categories, as its evaluation records them.
     lacking : str
-        Which labels are missing altogether, so that only bounds are known; empty if the group was evaluated.
+        Labels that are missing altogether, so that only bounds are known; empty if the group was evaluated.
     expected : mapping from str to float
         "positive" and "negative" rows expected among those without a label, where they count as labels do: with
         reference rows, given probabilities or delayed labels.
@@ -114,32 +89,39 @@ class GroupSummary:
         return self.shortage(MIN_LABELS)
 
     def shortage(self, min_labels: int) -> str:
-        """Say which labels are fewer than `min_labels`; empty if none are."""
+        """Return which labels are fewer than `min_labels`; empty if none are."""
         if self.lacking:
             return self.lacking
         kind = "labeled and expected" if self.expected else "labeled"
         numbers = {name: self.counts[name] + self.expected.get(name, 0.0) for name in ("positive", "negative")}
-        few = [
+        texts = [
             f"{number:.3g} {kind} {name}{'' if number == 1 else 's'}"
             for name, number in numbers.items()
             if number < min_labels
         ]
-        return f"{' and '.join(few)}, fewer than {min_labels}" if few else ""
+        return f"{' and '.join(texts)}, fewer than {min_labels}" if texts else ""
 
 
-def cell_text(one: MetricSummary) -> str:
-    """What a table says of one metric in a group."""
-    if one.method == "bounds" and not np.isnan(one.lowest_possible):
-        return f"{number_text(one.lowest_possible, 2)} to {number_text(one.highest_possible, 2)} at all"
-    if np.isnan(one.mean):
+class MissingGroupError(KeyError):
+    """A KeyError, as mappings raise: finding, rule and fix of an `InputError` about the argument `key`."""
+
+    def __str__(self) -> str:
+        return str(InputError("key", *self.args))
+
+
+def format_cell(summary: MetricSummary) -> str:
+    """Format a metric of a group for a table."""
+    if summary.method == "bounds" and not np.isnan(summary.lowest_possible):
+        return f"{number_text(summary.lowest_possible, 2)} to {number_text(summary.highest_possible, 2)} at all"
+    if np.isnan(summary.mean):
         return "undefined"
-    decimals = decimals_for(one.high - one.low)
-    mean, low, high = (number_text(x, decimals) for x in (one.mean, one.low, one.high))
+    decimals = decimals_for(summary.high - summary.low)
+    mean, low, high = (number_text(x, decimals) for x in (summary.mean, summary.low, summary.high))
     return f"{mean} ({low} to {high})"
 
 
 def key_text(value: Any, period: str | None = None) -> str:
-    r"""The value of a grouping column in one line, signs that cannot be shown written out, and dates short.
+    r"""Format the value of a grouping column in one printable line, with dates as short as the period allows.
 
     Examples
     --------
@@ -154,33 +136,33 @@ def key_text(value: Any, period: str | None = None) -> str:
     if value is None:
         return "(missing)"
     if isinstance(value, dt.datetime):
-        return value.isoformat(" ", "minutes") if period in (None, "hour") else _period_text(value, period)
+        return value.isoformat(" ", "minutes") if period in (None, "hour") else _format_period(value, period)
     if isinstance(value, dt.date):
-        return _period_text(value, period)
+        return _format_period(value, period)
     # Text that looks like a missing value is marked as text.
     return short(repr(value) if value == "(missing)" else value)
 
 
-def told_apart(texts: Sequence[str]) -> list[str]:
-    """The texts, with a number where one was there before.
+def number_duplicates(texts: Sequence[str]) -> list[str]:
+    """Return the texts, with a number added to those that occurred before.
 
     Examples
     --------
-    >>> from darkmetrics.monitoring.groups import told_apart
-    >>> told_apart(["web", "app", "web"])
+    >>> from darkmetrics.monitoring.groups import number_duplicates
+    >>> number_duplicates(["web", "app", "web"])
     ['web', 'app', 'web (2)']
     """
-    found: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for text in texts:
         number, name = 1, text
-        while name in found:
+        while name in unique:
             number += 1
             name = f"{text} ({number})"
-        found[name] = None
-    return list(found)
+        unique[name] = None
+    return list(unique)
 
 
-def _period_text(day: dt.date, period: str | None) -> str:
+def _format_period(day: dt.date, period: str | None) -> str:
     if period == "year":
         return f"{day.year:04}"
     if period == "quarter":
@@ -188,36 +170,24 @@ def _period_text(day: dt.date, period: str | None) -> str:
     return f"{day.year:04}-{day.month:02}" if period == "month" else f"{day.year:04}-{day.month:02}-{day.day:02}"
 
 
-def group_text(names: Sequence[str], key: Sequence[Any], time: str | None, period: str | None) -> str:
-    """A group in words: its values, with periods as short as they can be."""
-    return ", ".join(group_texts(names, key, time, period))
-
-
 def group_texts(names: Sequence[str], key: Sequence[Any], time: str | None, period: str | None) -> list[str]:
-    """The value of each column, as text."""
+    """Format the value of each grouping column, with periods as short as possible."""
     return [key_text(value, period if name == time else None) for name, value in zip(names, key, strict=True)]
 
 
-def named(names: Sequence[str], key: Sequence[Any]) -> str:
-    """A group as a message calls it: country='DE', month=2026-04-01."""
-    return ", ".join(
-        f"{key_text(name)}={key_text(value) if value is None or isinstance(value, dt.date) else _quoted(value)}"
-        for name, value in zip(names, key, strict=True)
-    )
+def group_text(names: Sequence[str], key: Sequence[Any], time: str | None, period: str | None) -> str:
+    """Format a key as one text."""
+    return ", ".join(group_texts(names, key, time, period))
 
 
-def _quoted(value: Any) -> str:
-    return f"'{key_text(value)}'" if isinstance(value, str) else key_text(value)
+def describe_key(names: Sequence[str], key: Sequence[Any]) -> str:
+    """Format a key for a message: country='DE', month=2026-04-01."""
+    texts = [f"'{key_text(value)}'" if isinstance(value, str) else key_text(value) for value in key]
+    return ", ".join(f"{key_text(name)}={text}" for name, text in zip(names, texts, strict=True))
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words in a sentence: a, b and c."""
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def plain(value: Any) -> Any:
-    """A key for JSON: numbers, text and truth values as they are, dates in ISO form, anything else as its text."""
+def plain_value(value: Any) -> Any:
+    """Convert a value of a key for JSON: dates in ISO form, unknown types as text."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and np.isfinite(value)):
@@ -225,13 +195,13 @@ def plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, (dt.date, dt.time)) else str(value)
 
 
-def in_order(keys: Sequence[Sequence[Any]]) -> list[int]:
-    """The places of the keys in rising order, missing values last."""
+def sort_keys(keys: Sequence[Sequence[Any]]) -> list[int]:
+    """Return the indices of the keys in increasing order, missing values last."""
 
     def rank(key: Sequence[Any], text: bool) -> list[tuple[bool, Any]]:
         return [(value is None, "" if value is None else str(value) if text else value) for value in key]
 
     try:
         return sorted(range(len(keys)), key=lambda i: rank(keys[i], text=False))
-    except TypeError:  # values that know no order, such as several types in one column
+    except TypeError:  # several types in one column
         return sorted(range(len(keys)), key=lambda i: rank(keys[i], text=True))

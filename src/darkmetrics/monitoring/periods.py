@@ -1,4 +1,4 @@
-"""Periods: which groups are some, how they may be written, whether labels come late, and which ones alerts look at."""
+"""Periods: the grouping column that is time, how periods may be written, and which periods alerts judge."""
 
 import datetime as dt
 import re
@@ -10,45 +10,43 @@ import numpy as np
 
 from darkmetrics import frames
 from darkmetrics._text import number_from
-from darkmetrics.data.rules import is_whole
+from darkmetrics.constraints import check_value
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring.groups import GroupSummary, Key, key_text
+from darkmetrics.wording import named, setting
 
-# The newest period lacks this much more of its labels than earlier ones: they come late.
-_LATE = 0.1
+# Labels are delayed if the newest period lacks this much more of its labels than earlier periods.
+_DELAYED = 0.1
 # Text that begins like a date: 2026-04, 2026-04-01 12:00, 2026-Q2, 2026-W17.
-_DATED = re.compile(r"\d{4}(-\d\d|-?[QW]\d)")
+_DATE_LIKE = re.compile(r"\d{4}(-\d\d|-?[QW]\d)")
+# A period as it is written ("2026-05", "2026-Q2"), a date in it, or a number where periods are numbers.
+PeriodLike: TypeAlias = str | float | dt.date | np.datetime64
 
 
 def time_name(names: Sequence[str], time: str | None, keys: Iterable[Key]) -> str | None:
-    """The column that is time: the one that was given as such, or a single one that holds dates; None if none is."""
+    """Return the time column: the one that was passed, or a single column with dates; None if there is none."""
     if time is not None or len(names) != 1:
         return time
     values = [key[0] for key in keys if key[0] is not None]
-    return names[0] if values and all(map(_is_dated, values)) else None
+    return names[0] if values and all(map(_is_date_like, values)) else None
 
 
-def _is_dated(value: Any) -> bool:
-    return isinstance(value, dt.date) or (isinstance(value, str) and _DATED.match(value) is not None)
+def _is_date_like(value: Any) -> bool:
+    return isinstance(value, dt.date) or (isinstance(value, str) and _DATE_LIKE.match(value) is not None)
 
 
-def late_labels(
-    names: Sequence[str],
-    time: str | None,
-    period: str | None,
-    groups: Mapping[Key, GroupSummary],
-    *,
-    told: bool = False,
+def describe_delay(
+    names: Sequence[str], time: str | None, period: str | None, groups: Mapping[Key, GroupSummary], *, modeled: bool
 ) -> list[str]:
-    """A sentence where the newest period lacks far more of its labels than earlier ones; `told`: the model knows."""
+    """Return a sentence if the newest period lacks far more labels than earlier ones; `modeled`: by the model."""
     time = time_name(names, time, groups)
     if time is None:
         return []
-    place = names.index(time)
+    column = names.index(time)
     counts: dict[Any, list[int]] = {}
     for key, group in groups.items():
-        if key[place] is not None:
-            sums = counts.setdefault(key[place], [0, 0])
+        if key[column] is not None:
+            sums = counts.setdefault(key[column], [0, 0])
             sums[0] += group.counts["missing"]
             sums[1] += group.counts["rows"]
     if len(counts) < 3:
@@ -57,33 +55,36 @@ def late_labels(
         last = max(counts)
     except TypeError:  # values of several types have no order
         return []
-    shares = {when: missing / rows for when, (missing, rows) in counts.items()}
-    newest, usual = shares.pop(last), median(shares.values())
-    if newest - usual < _LATE:
+    fractions = {value: missing / rows for value, (missing, rows) in counts.items()}
+    newest, usual = fractions.pop(last), median(fractions.values())
+    if newest - usual < _DELAYED:
         return []
-    says = f"{key_text(last, period)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
-    if told:
-        return [f"{says}: they are still to come, which its intervals allow for."]
-    return [f"{says}: labels come late. Its numbers will move as they arrive; evaluate it again then."]
+    text = f"{key_text(last, period)} lacks {newest:.0%} of its labels, earlier periods {usual:.0%} (median)"
+    if modeled:
+        return [f"{text}: they are still to come, which its intervals allow for."]
+    return [f"{text}: labels come late. Its numbers will move as they arrive; evaluate it again then."]
 
 
-def as_known(value: Any, known: Iterable[Any], period: str | None) -> Any:
-    """The date among `known` that a text, a time or a Timestamp stands for; the value itself if there is none."""
-    if isinstance(value, np.datetime64):
-        value = value.astype("datetime64[us]").item()
+def match_period(value: Any, periods: Iterable[Any], period: str | None) -> Any:
+    """Return the date among `periods` that a text or a time stands for; the value itself if there is none."""
+    value = _convert_datetime64(value)
     if not isinstance(value, (str, dt.date)):
         return value
-    wanted = moment_of(value)
-    for one in known:
-        if isinstance(one, dt.date) and (
-            key_text(one, period) == value or (wanted is not None and moment_of(one) == wanted)
+    begin = begin_of(value)
+    for date in periods:
+        if isinstance(date, dt.date) and (
+            key_text(date, period) == value or (begin is not None and begin_of(date) == begin)
         ):
-            return one
+            return date
     return value
 
 
-def moment_of(value: str | dt.date) -> dt.datetime | None:
-    """A date as the time at which it begins, a month as its first day."""
+def _convert_datetime64(value: Any) -> Any:
+    return value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
+
+
+def begin_of(value: str | dt.date) -> dt.datetime | None:
+    """Return the time at which a date or month begins; None if a text is neither."""
     if isinstance(value, dt.datetime):
         return value
     if isinstance(value, dt.date):
@@ -94,107 +95,100 @@ def moment_of(value: str | dt.date) -> dt.datetime | None:
         return None
 
 
-# A period as it is written ("2026-05", "2026-Q2"), a date in it, or a number where periods are numbers.
-PeriodLike: TypeAlias = str | float | dt.date | np.datetime64
+class Window(NamedTuple):
+    """The periods that are judged: the column of the period in keys, and the first period."""
 
-
-class Watched(NamedTuple):
-    """From which period on groups are looked at: the place of the period in keys, and the first one."""
-
-    place: int
+    column: int
     first: Any
 
-    def has(self, key: Key) -> bool:
-        """Whether a group is looked at; one without a date is of no period."""
-        return key[self.place] is not None and bool(key[self.place] >= self.first)
+    def contains(self, key: Key) -> bool:
+        """Return whether a group is judged; a group without a date is not."""
+        return key[self.column] is not None and bool(key[self.column] >= self.first)
 
 
-def check_asked(since: Any, last: Any) -> None:
-    """What can be said against both before a table is read."""
+def check_window(since: Any, last: Any) -> None:
+    """Check both arguments as far as possible without the table."""
     if since is not None and last is not None:
-        raise InputError("last_periods: since says already from which period on alerts look. Pass one of the two.")
+        finding = f"{named('since')} sets already from which period on alerts look"
+        raise InputError("last_periods", finding, "", "Pass one of the two.")
     if since is not None and not frames.is_container(type(since)) and frames.is_missing(since):
-        raise InputError(
-            f"since: {since!r} is no period. Give one as it is written, such as '2026-05', or a date in it."
-        )
-    if last is not None and (not is_whole(last) or last < 1):
-        raise InputError(f"last_periods: {last!r}. It must be a whole number of periods, at least 1.")
+        fix = "Give one as it is written, such as '2026-05', or a date in it."
+        raise InputError("since", f"{since!r} is no period", "", fix)
+    if last is not None:
+        check_value("last_periods", last)
 
 
-def watched_from(
+def window_from(
     since: Any, last: int | None, names: Sequence[str], time: str | None, period: str | None, keys: Collection[Key]
-) -> Watched | None:
-    """The periods from `since` on, or the `last` ones that there are; None for all groups."""
+) -> Window | None:
+    """Return the window of the periods from `since` on, or of the `last` periods; None for all groups."""
     if since is None and last is None:
         return None
     argument = "since" if last is None else "last_periods"
     time = time_name(names, time, keys)
     if time is None:
-        raise InputError(
-            f"{argument}: there are no periods, only {' and '.join(map(repr, names))}. Name a column of dates with "
-            "time=, which period= may cut."
-        )
-    place = names.index(time)
-    there = {key[place] for key in keys} - {None}
+        fix = f"Name a column of dates with {setting('time')}, which {setting('period')} may cut."
+        raise InputError(argument, f"there are no periods, only {' and '.join(map(repr, names))}", "", fix)
+    column = names.index(time)
     try:
-        periods = sorted(there)
+        periods = sorted({key[column] for key in keys} - {None})
     except TypeError:
-        raise InputError(f"{argument}: the values of {time!r} are of several types and have no order.") from None
+        raise InputError(argument, f"the values of {time!r} are of several types and have no order") from None
     if not periods:
-        raise InputError(f"{argument}: no row has a value of {time!r}.")
+        raise InputError(argument, f"no row has a value of {time!r}")
     if last is not None:
-        return Watched(place, periods[-min(last, len(periods))])
-    first = next((one for one in periods if _reached(one, since, period)), None)
+        return Window(column, periods[-min(last, len(periods))])
+    first = next((value for value in periods if _contains_or_follows(value, since, period)), None)
     if first is None:
-        raise InputError(f"since: {since!r} is after the newest period, {key_text(periods[-1], period)}.")
-    return Watched(place, first)
+        raise InputError("since", f"{since!r} is after the newest period, {key_text(periods[-1], period)}")
+    return Window(column, first)
 
 
-def _reached(one: Any, since: Any, period: str | None) -> bool:
-    """Whether a period holds `since` or comes after it."""
-    if isinstance(since, np.datetime64):
-        since = since.astype("datetime64[us]").item()
-    if isinstance(one, dt.date):
-        wanted = _begin(since, period)
-        begin = moment_of(one)
-        if wanted is not None and begin is not None:
+def _contains_or_follows(value: Any, since: Any, period: str | None) -> bool:
+    """Return whether a period contains `since` or comes after it."""
+    since = _convert_datetime64(since)
+    if isinstance(value, dt.date):
+        first = _begin_of_period(since, period)
+        begin = begin_of(value)
+        if first is not None and begin is not None:
             try:
-                return begin >= wanted
+                return begin >= first
             except TypeError:  # one of the two has a time zone
                 pass
-    elif isinstance(one, str):
+    elif isinstance(value, str):
         text = since.isoformat() if isinstance(since, dt.date) else since
-        if isinstance(text, str) and _alike(one, text):
-            return one >= text[: len(one)]
+        if isinstance(text, str) and _has_same_form(value, text):
+            return value >= text[: len(value)]
     else:
         number = number_from(since) if isinstance(since, str) else since
         try:
-            return bool(one >= number)
+            return bool(value >= number)
         except TypeError:
             pass
-    raise InputError(f"since: {since!r} cannot be compared with the periods, such as {key_text(one, period)!r}.")
+    raise InputError("since", f"{since!r} cannot be compared with the periods, such as {key_text(value, period)!r}")
 
 
-def _begin(since: Any, period: str | None) -> dt.datetime | None:
-    """When the period begins that holds a date; a year or a quarter stands for its first day."""
+def _begin_of_period(since: Any, period: str | None) -> dt.datetime | None:
+    """Return when the period of a date begins; a year or a quarter stands for its first day."""
     if isinstance(since, str):
-        found = re.fullmatch(r"(\d{4})(?:-?[Qq]([1-4]))?", since.strip())
-        if found:
-            since = dt.date(int(found[1]), 3 * int(found[2] or 1) - 2, 1) if int(found[1]) else since
-    when = moment_of(since.strip() if isinstance(since, str) else since) if isinstance(since, (str, dt.date)) else None
-    if when is None or period is None:
-        return when
+        since = since.strip()
+        match = re.fullmatch(r"(\d{4})(?:-?[Qq]([1-4]))?", since)
+        if match and int(match[1]):
+            since = dt.date(int(match[1]), 3 * int(match[2] or 1) - 2, 1)
+    date = begin_of(since) if isinstance(since, (str, dt.date)) else None
+    if date is None or period is None:
+        return date
     if period == "hour":
-        return when.replace(minute=0, second=0, microsecond=0, tzinfo=None)
-    day = dt.datetime(when.year, when.month, when.day)
+        return date.replace(minute=0, second=0, microsecond=0, tzinfo=None)
+    day = dt.datetime(date.year, date.month, date.day)
     if period == "week":
         return day - dt.timedelta(days=day.weekday())
-    month = {"year": 1, "quarter": when.month - (when.month - 1) % 3}.get(period, when.month)
-    return day if period == "day" else dt.datetime(when.year, month, 1)
+    month = {"year": 1, "quarter": date.month - (date.month - 1) % 3}.get(period, date.month)
+    return day if period == "day" else dt.datetime(date.year, month, 1)
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two texts are written in one way, as far as the shorter one goes: digits where the other has digits."""
-    forms = [re.sub(r"\d", "0", text) for text in (one, other)]
-    shorter = min(map(len, forms))
-    return shorter > 0 and forms[0][:shorter] == forms[1][:shorter]
+def _has_same_form(first: str, second: str) -> bool:
+    """Return whether two texts have digits at the same positions, as far as the shorter text reaches."""
+    forms = [re.sub(r"\d", "0", text) for text in (first, second)]
+    length = min(map(len, forms))
+    return length > 0 and forms[0][:length] == forms[1][:length]

@@ -1,4 +1,4 @@
-"""GroupedEvaluation: what evaluate_by found in every group, as words, table and numbers."""
+"""GroupedEvaluation: results of evaluate_by for every group, as text, table and numbers."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,66 +7,70 @@ from functools import cached_property
 from typing import Any
 
 from darkmetrics import frames
-from darkmetrics._text import counted, printable
+from darkmetrics._text import counted, join_words
 from darkmetrics.argument_types import GroupLike, PathLike
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.changes import Disparity, EvaluationChange, Trend
+from darkmetrics.constraints import checked
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics import Metric
 from darkmetrics.missingness.arrival import Arrival
-from darkmetrics.monitoring.alerts import SCHEMA, Alerts, alerts_of, asked_from
+from darkmetrics.monitoring.alerts import SCHEMA, Alerts, alerts_of, check_settings
 from darkmetrics.monitoring.comparing import change_of_groups, disparity_of_groups, trend_of_groups
 from darkmetrics.monitoring.groups import (
     MIN_LABELS,
     GroupSummary,
     Key,
+    MissingGroupError,
+    describe_key,
     group_text,
     key_text,
-    listed,
-    make_room,
-    named,
-    plain,
+    plain_value,
 )
-from darkmetrics.monitoring.periods import PeriodLike, as_known
-from darkmetrics.monitoring.tasks import Group, Notes, Task, arrival_in
+from darkmetrics.monitoring.p_values import Judged
+from darkmetrics.monitoring.periods import PeriodLike, match_period
+from darkmetrics.monitoring.tasks import Group, Notes, Task, count_kept, fit_arrival
 from darkmetrics.monitoring.wording import GroupTexts, records_of, rows_of
 from darkmetrics.tables import plain_numbers
 
-# Letters of a key that an error shows.
-_TYPED = 120
+# Maximum number of letters of a key in an error.
+_MAX_LETTERS = 120
+# Numbers in the evaluations of groups that were evaluated again and are kept.
+_MAX_KEPT_AGAIN = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
-    """Segments and periods, each evaluated by itself: a mapping from the key of a group to its `Evaluation`.
+    """Evaluations of segments and periods: a mapping from the key of a group to its `Evaluation`.
 
-    `groups` has the numbers of every group, and `result[key]` its evaluation, which is computed again if those of all
-    groups do not fit into memory. With one grouping column, the value is a key; dates may be text ("2026-04").
+    `groups` has the numbers of every group. `result[key]` has its evaluation, which is computed again if the
+    evaluations of all groups do not fit into memory. With one grouping column its value is a key; dates may be text
+    ("2026-04").
 
     Attributes
     ----------
     names : tuple of str
-        The grouping columns; keys have one value for each.
+        The grouping columns; keys have a value for each column.
     time : str or None
-        The one among them that is time; it comes last.
+        The time column; it comes last.
     period : str or None
-        How long a period is, if time was cut into periods here: "hour", "day", ..., "year".
+        Length of a period, if time was cut into periods: "hour", "day", ..., "year".
     groups : mapping from key to GroupSummary
         The numbers, sorted by key.
     total : Evaluation
-        All rows together: the sum of the groups, each with its own label model, and never a fit that contradicts them.
+        All rows together, where the missing labels of each group follow the label model of that group.
     metrics : mapping from name to Metric
-        What was evaluated.
+        The metrics that were evaluated.
     confidence_level : float
-        Of the intervals.
+        Confidence level of the intervals.
     evaluated_on : date
         The day of this evaluation.
     total_notes : tuple of str
-        What the evaluation of all rows warned of.
+        Warnings about all rows together.
     remarks : tuple of str
-        What groups warned of, in a phrase each.
+        A phrase for each kind of warning of groups.
     arguments : mapping from argument to code
         The call that made it, without arguments that are defaults.
 
@@ -98,8 +102,9 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
     total_notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
-    # Evaluations that were kept, and what the other groups are evaluated from again.
+    # Evaluations and distributions that were kept, and what groups are evaluated from again.
     evaluations: Mapping[Key, Evaluation] = field(default_factory=dict, repr=False)
+    judged: Mapping[Key, Judged] = field(default_factory=dict, repr=False)
     task: Task = field(repr=False)
     pieces: Mapping[Key, Group] = field(repr=False)
     n_jobs: int = 1
@@ -107,8 +112,8 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
 
     @cached_property
     def arrival(self) -> Arrival | None:
-        """When labels come (`Evaluation.arrival`), learned from the rows of all groups; None unless they have ages."""
-        return arrival_in(list(self.pieces.values()), self.evaluated_on)
+        """When labels arrive (`Evaluation.arrival`), learned from the rows of all groups; None without ages."""
+        return fit_arrival(list(self.pieces.values()), self.evaluated_on)
 
     def __getitem__(self, key: GroupLike) -> Evaluation:
         key = self.key_of(key)
@@ -116,13 +121,15 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
             summary = self.groups[key]
             if all(metric.method == "bounds" for metric in summary.metrics.values()):
                 raise InputError(
-                    f"{named(self.names, key)}: {summary.too_small}, so there is nothing to learn from. groups[key] "
-                    "has what any labels can make of the metrics; dm.missing.Reference (fully labeled rows) would tell "
-                    "more."
+                    describe_key(self.names, key),
+                    f"{summary.too_small}, so there is nothing to learn from",
+                    "groups[key] has what any labels can make of the metrics.",
+                    "Pass missingness=dm.missing.Reference(labels, scores) of fully labeled rows.",
                 )
-            with Notes().taken():  # they are among the notes of the group already
-                evaluation = self.task.evaluated(self.pieces[key])
-            make_room(self._kept)
+            with Notes().collect():  # the summary of the group has them
+                evaluation = self.task.evaluate(self.pieces[key])
+            while self._kept and sum(map(count_kept, self._kept.values())) > _MAX_KEPT_AGAIN:
+                del self._kept[next(iter(self._kept))]
             self._kept[key] = evaluation
         return self.evaluations.get(key) or self._kept[key]
 
@@ -140,39 +147,38 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         return len(self.groups)
 
     def key_of(self, key: GroupLike) -> Key:
-        """The key of a group that there is; one value will do where there is one column."""
-        whole = key if isinstance(key, tuple) else (key,)
+        """Return the key of an existing group; with one grouping column, its value suffices."""
+        values = key if isinstance(key, tuple) else (key,)
         try:
-            if whole in self.groups:
-                return whole
-            if len(whole) == len(self.names):
-                meant = tuple(
-                    as_known(value, {known[i]: None for known in self.groups}, self._period_of(name))
-                    for i, (name, value) in enumerate(zip(self.names, whole, strict=True))
+            if values in self.groups:
+                return values
+            if len(values) == len(self.names):
+                columns = zip(self.names, values, zip(*self.groups, strict=True), strict=True)
+                values = tuple(
+                    match_period(value, dict.fromkeys(column), self.period if name == self.time else None)
+                    for name, value, column in columns
                 )
-                if meant in self.groups:
-                    return meant
-        except TypeError:  # a list, say, which is no key of anything
+                if values in self.groups:
+                    return values
+        except TypeError:  # a list is no key
             pass
         first = next(iter(self.groups))
-        typed = repr(first if len(first) > 1 else first[0])
-        # A value that is a page long is described.
-        shown = typed if len(typed) <= _TYPED else f"that of the first group ({named(self.names, first)})"
+        example = repr(first if len(first) > 1 else first[0])
+        if len(example) > _MAX_LETTERS:
+            example = f"that of the first group ({describe_key(self.names, first)})"
+        names = join_words([repr(name) for name in self.names])
         raise MissingGroupError(
-            f"key: {key!r} is not among the {counted(len(self.groups), 'group')}. Give the value of "
-            f"{listed([repr(name) for name in self.names])}, such as {shown}."
+            f"{key!r} is not among the {counted(len(self.groups), 'group')}",
+            "",
+            f"Give the value of {names}, such as {example}.",
         )
 
-    def _period_of(self, name: str) -> str | None:
-        return self.period if name == self.time else None
-
     def label(self, key: GroupLike) -> str:
-        """A group in words, fit to be shown: its values, with periods as short as they can be."""
+        """Return a group as printable text: its values, with periods as short as possible."""
         return group_text(self.names, self.key_of(key), self.time, self.period)
 
     @property
     def _view(self) -> Alerts:
-        """Itself as alerts without a target, which is what is printed and drawn."""
         return Alerts(grouped=self)
 
     @suggest_call()
@@ -187,45 +193,43 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         last_periods: int | None = None,
         known_alerts: Alerts | Mapping[str, Any] | PathLike | None = None,
     ) -> Alerts:
-        """Which groups miss a target? With few false alerts among all of them.
+        """Find the groups that miss a target, with few false alerts among them.
 
         Parameters
         ----------
         targets : mapping from metric to number
-            What to reach: at least the number, or at most if lower is better. The metrics must have been evaluated.
+            Value to reach: at least the number, or at most if lower is better. The metrics must have been evaluated.
         false_discovery_rate : float
             Largest expected fraction of false alerts among all alerts.
         correction : {"bh", "by"}
-            Benjamini and Hochberg's procedure, proven for groups that are independent, with one target; or Benjamini
-            and Yekutieli's, for any dependence (several targets, shared reference rows), with fewer alerts.
+            The procedure of Benjamini and Hochberg is proven for independent groups with one target. The procedure of
+            Benjamini and Yekutieli holds under any dependence (several targets, shared reference rows), with fewer
+            alerts.
         min_labels : int
-            A group with fewer labeled positives or negatives is too small to judge and takes no part in the alerts.
-            With reference rows, a column of probabilities or delayed labels, positives expected among the missing rows
-            count too.
+            A group with fewer labeled positives or negatives is too small and not judged. With reference rows, a column
+            of probabilities or delayed labels, positives expected among the missing rows count too.
         since : str, date or number, optional
-            Only this period ("2026-05", "2026-Q2", a date in it) and later ones are judged. Earlier groups, and those
-            without a date, are shown, and do not make alerts of others rarer.
+            Judge only this period ("2026-05", "2026-Q2", a date in it) and later periods. Earlier groups and groups
+            without a date are shown, but do not make other alerts rarer.
         last_periods : int, optional
-            The same for this number of newest periods.
+            Judge only this number of newest periods.
         known_alerts : Alerts, dict or path, optional
-            Earlier alerts, their `to_dict()`, or a file with that as JSON. An alert that is there too, with the same
-            target, is not `new`, and has the day since when it is `known_since`; `gone` has those that are none any
-            more.
+            Earlier alerts, their `to_dict()`, or a file with that as JSON. An alert that they contain, with the same
+            target, is not `new`, and `known_since` has its first day; `resolved` has earlier alerts that are none now.
 
         Returns
         -------
         Alerts
-            A sequence of `Alert`, the surest first. Groups with an evaluation that was too large to keep are evaluated
-            again, for the metrics that have a target.
+            A sequence of `Alert`, by increasing q-value. Groups with distributions that were too large to keep are
+            evaluated again, for the metrics that have a target.
 
         Notes
         -----
-        An alert says that the target is missed on the rows of the group, not in the population that they come from,
-        unless `evaluate_by(scope=...)` says so. Its p-value is the probability, given the data, that the target is met,
-        and a little more in the tails of distributions that are not known so well there. Where the target is truly met
-        and the group's distribution is right, that is at most u with probability u at most. A wrong reason for missing
-        labels gives wrong alerts, as it gives wrong intervals. A metric that is 0/0 misses no target unless
-        `evaluate_by(zero_division=...)` sets its value.
+        An alert means that the target is missed on the rows of the group; with `evaluate_by(scope="population")`, in
+        the population that they come from. Its p-value is the probability, given the data, that the target is met, and
+        a little more in tails that are less accurate. If the target is met and the group's distribution is right, the
+        p-value is at most u with probability at most u. A wrong missingness mechanism gives wrong alerts, as it gives
+        wrong intervals. A metric that is 0/0 misses no target unless `evaluate_by(zero_division=...)` sets its value.
 
         Examples
         --------
@@ -253,28 +257,28 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         In brackets: 90% intervals for the rows of each group, which has a label model of its own; all is their sum.
         Not in the table, which has the metrics with a target: precision; see .grouped.
         """
-        given = dict(locals())
-        del given["self"]
+        arguments = {name: value for name, value in locals().items() if name != "self"}
         if not targets:
-            raise InputError("targets: there is none. Pass a mapping such as {'recall': 0.8}.")
-        settings = {name: value for name, value in given.items() if name != "targets"}
-        asked = asked_from(targets, self.metrics.values(), self.names, self.period, **settings)
-        return alerts_of(self, asked, arguments_given(GroupedEvaluation.alerts, given))
+            raise InputError("targets", "there is none", "", "Pass a mapping such as {'recall': 0.8}.")
+        options = {name: value for name, value in arguments.items() if name != "targets"}
+        settings = check_settings(targets, self.metrics.values(), self.names, self.period, **options)
+        return alerts_of(self, settings, arguments_given(GroupedEvaluation.alerts, arguments))
 
+    @checked
     def compare(
         self, after: GroupLike, before: GroupLike, *, confidence_level: float | None = None
     ) -> EvaluationChange:
-        """Did it get worse from one group to another? The law of each metric's difference, after less before.
+        """Compare two groups: the distribution of each metric's difference, after minus before.
 
-        What is open about the labels of both groups is counted once, as in `compare_evaluations`: delays of labels that
-        were learned from all groups, a reason that was not stated, reference rows.
+        Uncertainty that both groups share counts once, as in `compare_evaluations`: delays that were learned from all
+        groups, a mechanism that is not stated, reference rows.
 
         Parameters
         ----------
         after, before
             Keys of two groups, such as "2026-06" and "2026-05".
         confidence_level : float, optional
-            Of intervals in print; that of the result unless given.
+            Confidence level of printed intervals. Default: the level of the result.
 
         Examples
         --------
@@ -291,16 +295,16 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         return change_of_groups(self, after, before, confidence_level)
 
     def trend(self, metric: str, segment: GroupLike = None) -> Trend:
-        """Is a metric falling over the periods? The law of the slope of a straight line through them.
+        """Compute the slope of a straight line through the periods of a metric, with its distribution.
 
         Periods with too few labels (`too_small`) are left out, unless none of their labels is missing.
 
         Parameters
         ----------
         metric : str
-            One of the metrics.
+            Name of an evaluated metric.
         segment : optional
-            Whose periods, where there are grouping columns besides time: their value, or a tuple with a value for each.
+            Value of the grouping column next to time, or a tuple with a value for each such column.
 
         Examples
         --------
@@ -316,25 +320,26 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         """
         return trend_of_groups(self, metric, segment)
 
+    @checked
     def disparity(
         self, metric: str | None = None, kind: str = "difference", *, groups: Sequence[Any] | None = None
     ) -> Disparity:
-        """Do groups differ? The law of how far they are apart in a metric.
+        """Compute how much a metric differs between groups, with its distribution.
 
-        With no label missing it is what fairlearn's `MetricFrame` has: `difference()`, `ratio()` and
+        Without missing labels, the results are those of fairlearn's `MetricFrame`: `difference()`, `ratio()` and
         `equalized_odds_difference`. Groups with too few labels (`too_small`) are left out, unless none of their labels
-        is missing. It is the gap of these rows: among groups of few rows it is larger than that of the populations.
+        is missing. The disparity is that of these rows, which is larger in small groups than that of the populations.
         With scope="population" it is that of the populations.
 
         Parameters
         ----------
         metric : str, optional
-            One of the metrics; not needed for equalized odds, which are those of "recall" and "fpr".
+            Name of an evaluated metric; not needed for equalized odds, which use "recall" and "fpr".
         kind : {"difference", "ratio", "equalized_odds"}
-            Largest less smallest; smallest over largest; the larger of the differences in true and in false positive
-            rate, which is for scope="rows" alone.
+            Largest minus smallest; smallest divided by largest; the larger of the differences in true and in false
+            positive rate, which is for scope="rows" only.
         groups : list of keys, optional
-            The groups to compare; all of them unless given, 256 at most.
+            The groups to compare, 256 at most. Default: all groups.
 
         Examples
         --------
@@ -351,7 +356,7 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
         return disparity_of_groups(self, metric, kind, groups)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/monitoring.md` has the schema)."""
+        """Return everything as plain numbers and text, ready for JSON (schema: `docs/reference/monitoring.md`)."""
         return {
             "schema": SCHEMA,
             "names": list(self.names),
@@ -364,39 +369,33 @@ class GroupedEvaluation(GroupTexts, Mapping[Any, Evaluation]):
             "total": self.total.to_dict(),
             "groups": [
                 {
-                    "key": list(map(plain, key)),
+                    "key": list(map(plain_value, key)),
                     "counts": dict(group.counts),
                     "too_small": group.too_small,
                     "notes": list(group.notes),
                     "warnings": [warned._asdict() for warned in group.warnings],
-                    "metrics": {name: plain_numbers(asdict(one)) for name, one in group.metrics.items()},
+                    "metrics": {name: plain_numbers(asdict(summary)) for name, summary in group.metrics.items()},
                 }
                 for key, group in self.groups.items()
             ],
         }
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """One row per group and metric, as a pandas, Polars or PyArrow frame (the first one installed, unless named).
+        """Return one row per group and metric, as a pandas, Polars or PyArrow frame (the first installed, or named).
 
-        Grouping columns come first, as text where the engine has no such values; numbers called like one end in "_".
+        Grouping columns come first, as text where the engine has no such values. Numbers with the name of a grouping
+        column end in "_".
         """
         rows = rows_of(self._view, judged=False)
         return frames.to_native_frame({name: [row[name] for row in rows] for name in rows[0]}, backend)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """The rows of `to_frame` as plain numbers and text, ready for JSON or CSV."""
+        """Return the rows of `to_frame` as plain numbers and text, ready for JSON or CSV."""
         return records_of(self._view, judged=False)
 
     def __repr__(self) -> str:
-        names = listed([key_text(name) for name in self.names])
+        names = join_words([key_text(name) for name in self.names])
         return (
             f"<GroupedEvaluation of {counted(len(self.groups), 'group')} by {names}, "
             f"{counted(self.total.data.n_rows, 'row')}: {', '.join(self.metrics)}>"
         )
-
-
-class MissingGroupError(KeyError):
-    """A KeyError, as mappings raise, whose message is printed as it is written."""
-
-    def __str__(self) -> str:
-        return printable(str(self.args[0]), keep="\n")

@@ -1,20 +1,14 @@
-"""evaluate_by(): segments and periods of a table in one pass."""
+"""Evaluate segments and periods of a table in one pass."""
 
 import datetime as dt
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from darkmetrics import frames
 from darkmetrics._text import counted
-from darkmetrics.argument_types import (
-    FrameLike,
-    LabelValue,
-    RngLike,
-    Scope,
-    ZeroDivision,
-)
+from darkmetrics.argument_types import ArrayLike, FrameLike, LabelValue, RngLike, Scope, ZeroDivision
 from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
@@ -41,12 +35,14 @@ from darkmetrics.missingness.base import Mechanism, MissingnessLike
 from darkmetrics.missingness.delay_groups import fit_groups
 from darkmetrics.missingness.fixed import has_probabilities
 from darkmetrics.missingness.reference import Reference
-from darkmetrics.monitoring.groups import in_order, named
+from darkmetrics.monitoring.arrays import table_from_arrays
+from darkmetrics.monitoring.groups import describe_key, sort_keys
 from darkmetrics.monitoring.result import GroupedEvaluation
 from darkmetrics.monitoring.tasks import Group, GroupResult, Notes, Task
 from darkmetrics.processes import generators_from, jobs_from, run_each
+from darkmetrics.wording import Message, code, setting
 
-# What each kind of warning says of a group, in a phrase.
+# Phrase for each kind of warning of a group.
 PHRASES = {
     MissingnessWarning: "the estimates depend on why labels are missing",
     AssumptionWarning: "the rows contradict what was assumed about missing labels",
@@ -57,18 +53,18 @@ PHRASES = {
 
 @suggest_call("It is one of evaluate, which answers for all rows at once.")
 def evaluate_by(
-    y_true: str,
-    y_score: str,
+    y_true: ArrayLike | str,
+    y_score: ArrayLike | str,
     *,
-    data: FrameLike,
-    by: str | Sequence[str] | None = None,
-    time: str | None = None,
+    data: FrameLike | None = None,
+    by: ArrayLike | str | Sequence[str] | Mapping[str, ArrayLike] | None = None,
+    time: ArrayLike | str | None = None,
     period: str | None = None,
     metrics: MetricsLike = DEFAULT_METRICS,
     missingness: MissingnessLike | Reference = None,
     threshold: float | None = None,
-    y_pred: str | None = None,
-    sample_weight: str | None = None,
+    y_pred: ArrayLike | str | None = None,
+    sample_weight: ArrayLike | str | None = None,
     pos_label: LabelValue = 1,
     missing_label: LabelValue = None,
     scope: Scope = "rows",
@@ -79,36 +75,36 @@ def evaluate_by(
     score_bins: str | int = "auto",
     n_jobs: int = 1,
 ) -> GroupedEvaluation:
-    """How good is this classifier in each segment and period?
+    """Estimate classifier metrics in each segment and period of a table.
 
-    The table's own engine counts all groups in one pass. Each group is then evaluated by itself, as `evaluate`
-    would evaluate its rows, with a label model of its own: one that all groups shared would hide the very change that
-    monitoring looks for. All rows together (`total`) are the sum of the groups: the law of the metrics on all rows when
-    the missing labels of each group follow that group's model. Late labels are the exception: when labels come is
-    learned from all groups at once, and each group has a level of its own, so that the newest month, with hardly a
-    label, has an answer too.
+    The table's engine counts all groups in one pass. Each group is then evaluated as `evaluate` evaluates its rows,
+    with its own label model, because a model shared by all groups would hide changes between them. `total` is the
+    evaluation of all rows together, where the missing labels of each group follow the model of that group. Delayed
+    labels are an exception: delays are learned from all groups at once, and each group has its own level, so that the
+    newest month has a result although few of its labels have arrived.
 
     Parameters
     ----------
-    y_true, y_score : str
-        Columns of `data` with labels (missing ones null or NaN) and scores.
-    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths
-        Table, as in `evaluate`.
-    by : str or list of str, optional
-        Columns whose values make the groups; null is a value of its own. Not needed if `time` is passed.
-    time, period : str, optional
-        Column with dates or times, and how it is cut into periods: "hour", "day", "week", "month", "quarter" or "year".
-        Without `period` each value of the column is a period.
+    y_true, y_score : array-like or str
+        Labels (missing ones null or NaN) and scores, or the names of their columns of `data`.
+    data : DataFrame, lazy frame, relation, path, folder, pattern, or list of paths, optional
+        Table, as in `evaluate`. Without a table, all values per row are arrays.
+    by : str, list of str, array-like, or mapping from str to array-like, optional
+        Grouping columns; null is a value like others. Without a table, an array of groups or several by name. Not
+        needed if `time` is passed.
+    time, period : array-like or str, optional
+        Column or array with dates or times, and the length of a period: "hour", "day", "week", "month", "quarter" or
+        "year". Without `period` each value of the column is a period.
     metrics
         As in `evaluate`.
     missingness, threshold, y_pred, sample_weight, pos_label, missing_label, method, zero_division, confidence_level
         As in `evaluate`, for each group.
     scope : {"rows", "population"}
-        Whether intervals and alerts are about the rows of each group, or about the population that they are a
-        random sample of.
+        Whether intervals and alerts are for the rows of each group or for the population that they are a random
+        sample of.
     score_bins : {"auto", "exact"} or int
         As in `evaluate`. Beyond a million rows "auto" counts scores in 1,024 to 65,536 bins per group, fewer if there
-        are more groups; metrics of predictions stay exact, and alerts allow for what bins can do to other metrics.
+        are more groups. Metrics of predictions stay exact, and alerts allow for the binning error of other metrics.
     rng : None, int or numpy Generator
         Source of randomness for Monte Carlo. Results do not depend on the order of groups or on `n_jobs`.
     n_jobs : int
@@ -121,9 +117,9 @@ def evaluate_by(
 
     Notes
     -----
-    A group with fewer than five labeled positives or negatives is too small to judge: its mechanism depends on a prior,
-    and one label more or less moves its metrics by a fifth. It is marked (`too_small`); its bounds (`lowest_possible`,
-    `highest_possible`) are right all the same. `GroupedEvaluation.alerts` says which groups miss a target.
+    A group with fewer than five labeled positives or negatives is marked as too small to judge (`too_small`). Its
+    mechanism depends on a prior, and one label more or less moves its metrics by a fifth. Its bounds
+    (`lowest_possible`, `highest_possible`) are right. `GroupedEvaluation.alerts` lists groups that miss a target.
 
     Examples
     --------
@@ -153,25 +149,28 @@ def evaluate_by(
     >>> result.alerts({"recall": 0.72})
     <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
-    given = dict(locals())
+    arguments = dict(locals())
     if find_score_columns(y_score) is not None:
         raise InputError("y_score: evaluate_by is for two classes so far. Evaluate the rows of each group alone.")
-    names = _names(by, time, period)
+    if data is None:
+        return evaluate_by(**table_from_arrays(arguments))
+    time_name: Any = time
+    names = _grouping_columns(by, time_name, period)
     jobs = jobs_from(n_jobs)
     check_label_values(pos_label, missing_label)
     cut = decided_from(threshold, None if y_pred is None else "y_pred")
-    question = question_of(given)
+    question = question_of(arguments)
     values = _columns_of_mechanism(question.model)
     times = table_times(*(values.pop(name, None) for name in ("scored_at", "labeled_at", "as_of", "maturity")))
-    timed = {name: getattr(question.model, name, None) for name in ("scored_at", "labeled_at")}
+    time_columns = {name: getattr(question.model, name, None) for name in ("scored_at", "labeled_at")}
     rows = {"y_true": y_true, "y_score": y_score, "y_pred": y_pred, "sample_weight": sample_weight}
-    columns = column_names(**rows, **values, **timed)
+    columns = column_names(**rows, **values, **time_columns)
     question = replace(question, model=question.model.without_rows())
     task = Task(
         question=question,
         arguments=arguments_given(
             evaluate,
-            {name: given[name] for name in _OF_EVALUATE}
+            {name: arguments[name] for name in _EVALUATE_ARGUMENTS}
             | {"missingness": missingness if isinstance(missingness, str | None) else question.model},
         ),
         n_draws=getattr(question.method, "n_resamples", 1),
@@ -180,10 +179,10 @@ def evaluate_by(
         names={
             "y_true": columns.title("label"),
             "y_score": columns.title("score"),
-            "Fixed(y_score)": f"Fixed({y_score!r})",
+            "dm.missing.Fixed(y_score)": f"dm.missing.Fixed({y_score!r})",
         },
     )
-    with record_warnings() as said:
+    with record_warnings() as recorded:
         cells = frames.count_cells(
             data,
             columns,
@@ -192,7 +191,7 @@ def evaluate_by(
             missing_label=missing_label,
             score_bins=score_bins,
             by=names if period is None else names[:-1],
-            time=None if period is None else time,
+            time=None if period is None else time_name,
             period=period,
             **times,
         )
@@ -200,113 +199,114 @@ def evaluate_by(
         sets = sets_from_counted(cells, threshold=cut, pos_label=pos_label, missing_label=missing_label, label=name)
         warn_of_default_threshold(sets, question.metrics)
     keys = list(zip(*(cells.keys[name] for name in names), strict=True))
-    # Without rng=, a group has the numbers that `evaluate` has for its rows.
+    # Without rng=, the results of a group are those of `evaluate` for its rows.
     n_seeds = len(keys) + 1
     generators = generators_from(rng, n_seeds) if rng is not None else [question.rng]
     *seeds, seed_of_total = (list(map(seed_from, generators)) * n_seeds)[:n_seeds]
-    places = in_order(keys)
-    models = _models(task, [sets[i] for i in places])
-    pieces = [
-        Group(keys[i], f"the group {named(names, keys[i])}", sets[i], seed, model)
-        for i, seed, model in zip(places, seeds, models, strict=True)
+    order = sort_keys(keys)
+    models = _fit_shared_delays(task, [sets[i] for i in order])
+    groups = [
+        Group(keys[i], f"the group {describe_key(names, keys[i])}", sets[i], seed, model)
+        for i, seed, model in zip(order, seeds, models, strict=True)
     ]
-    # Where labels are late, what is expected is what can be gone by: a month is judged before its labels are in.
-    task = replace(task, n_groups=len(pieces), expected=task.expected or any(models))
-    results: list[GroupResult] = run_each(task.summarised, pieces, jobs, None, "Groups")
+    # With delayed labels, expected labels count: a month is judged before its labels have arrived.
+    task = replace(task, n_groups=len(groups), expected=task.expected or any(models))
+    results: list[GroupResult] = run_each(task.summarize, groups, jobs, None, "Groups")
     notes = Notes()
-    arguments = arguments_given(evaluate_by, given)
-    total = task.added_up(pieces, results, seed_of_total, arguments, notes)
-    total = replace(total, warnings=tuple(dict.fromkeys([*said, *total.warnings])))
+    call = arguments_given(evaluate_by, arguments)
+    total = task.combine(groups, results, seed_of_total, call, notes)
+    total = replace(total, warnings=tuple(dict.fromkeys([*recorded, *total.warnings])))
     _warn(results, notes)
     return GroupedEvaluation(
         names=names,
-        time=time,
+        time=time_name,
         period=period,
         groups={result.summary.key: result.summary for result in results},
         total=total,
         metrics={metric.name: metric for metric in question.metrics},
         confidence_level=total.confidence_level,
         evaluated_on=_today() if times["as_of"] is None else frames.AsOf.of(times["as_of"]).date,
-        arguments=arguments,
-        total_notes=(*(one.message for one in said), *notes.texts),
-        remarks=tuple(phrase for kind, phrase in PHRASES.items() if _warned(kind, results)),
+        arguments=call,
+        total_notes=(*(warning.message for warning in recorded), *notes.texts),
+        remarks=tuple(phrase for kind, phrase in PHRASES.items() if _count_warned(kind, results)),
         evaluations={result.summary.key: result.evaluation for result in results if result.evaluation is not None},
+        judged={result.summary.key: result.judged for result in results if result.judged is not None},
         task=task,
-        pieces={piece.key: piece for piece in pieces},
+        pieces={group.key: group for group in groups},
         n_jobs=jobs,
     )
 
 
-# What is asked of each group as `evaluate` would be asked.
-_OF_EVALUATE = ("metrics", "method", "zero_division", "confidence_level", "scope")
+_EVALUATE_ARGUMENTS = ("metrics", "method", "zero_division", "confidence_level", "scope")
 
 
 def _columns_of_mechanism(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the columns that a mechanism names, which the engine of the table counts by."""
+    """Return the columns of a mechanism, by which the engine of the table counts rows."""
     values = mechanism.row_values()
     for name in ("age", "delay"):
         if name in values:
-            raise InputError(f"{name}: for arrays. Name columns of times with dm.missing.Delayed(scored_at=...).")
+            fix = f"Name columns of times with {code('dm.missing.Delayed(scored_at=...)', 'missing.Delayed')}."
+            raise InputError(name, "for arrays", "", fix)
     if hasattr(mechanism, "X"):
         raise InputError(
-            "missingness: Covariates belong to rows, and a table is counted where it is. Evaluate each group with "
-            "evaluate, which takes labels and scores."
+            "missingness",
+            "Covariates belong to rows, and a table is counted where it is",
+            "",
+            "Evaluate each group with evaluate, which takes labels and scores.",
         )
     return values
 
 
-def _names(by: Any, time: str | None, period: str | None) -> tuple[str, ...]:
-    """Return the grouping columns, time last."""
+def _grouping_columns(by: Any, time: str | None, period: str | None) -> tuple[str, ...]:
+    """Return the names of the grouping columns, time last."""
     if period is not None and time is None:
-        raise InputError(f"period: {period!r}, but there is no time column to cut into periods. Name it with time=.")
-    given = [] if by is None else [by] if isinstance(by, str) else by
-    if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
-        found = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
-        raise InputError(f"by: expected a column name or a list of them, got {found}.")
+        finding = f"{period!r}, but there is no time column to cut into periods"
+        raise InputError("period", finding, "", f"Name it with {setting('time')}.")
+    columns = [] if by is None else [by] if isinstance(by, str) else by
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(name, str) for name in columns):
+        text = f"values ({type(by).__name__})" if hasattr(by, "dtype") else repr(by)
+        raise InputError("by", f"expected a column name or a list of them, got {text}")
     frames.check_name("time", time)
-    names = (*given, *([] if time is None else [time]))
+    names = (*columns, *([] if time is None else [time]))
     if not names:
-        raise InputError("by: no grouping column. Name at least one, or a time column with time= and period=.")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"by: {twice!r} is named twice.")
+        fix = f"Name at least one, or a time column with {setting('time')} and {setting('period')}."
+        raise InputError("by", "no grouping column", "", fix)
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise InputError("by", f"{duplicate!r} is named twice")
     return names
 
 
-def _models(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[Mechanism | None]:
-    """The label model of each group where one is learned from all groups, as late labels are; else nothing."""
-    chosen = map(task.question.model_of, sets)
-    late = next((model for model in chosen if isinstance(model, Delayed)), None)
-    if late is None:
+def _fit_shared_delays(task: Task, sets: Sequence[EvaluationSet]) -> Sequence[Mechanism | None]:
+    """Return the label model of each group if delays are learned from all groups; else None for each."""
+    delayed = next((model for model in map(task.question.model_of, sets) if isinstance(model, Delayed)), None)
+    if delayed is None:
         return [None] * len(sets)
-    with task.naming("all rows together"):
-        return fit_groups(late, sets)
+    with task.locate_errors("all rows together"):
+        return fit_groups(delayed, sets)
 
 
 def _today() -> dt.date:
-    """The day on the clock of whoever runs it."""
+    """Return the current date; tests replace it."""
     return dt.date.today()
 
 
-def _warned(kind: type[Warning], results: Sequence[GroupResult]) -> int:
-    """How many groups that are not too small gave such a warning."""
-    return sum(kind in result.warned and not result.summary.too_small for result in results)
+def _count_warned(kind: type[Warning], results: Sequence[GroupResult]) -> int:
+    """Count the groups with such a warning that are not too small."""
+    return sum(kind in result.warning_kinds and not result.summary.too_small for result in results)
 
 
 def _warn(results: Sequence[GroupResult], total: Notes) -> None:
-    """One warning for all groups; those that are too small are marked as such and not counted."""
-    parts, worst = [], None
+    """Issue one warning for all groups that are not too small, and the total."""
+    texts, category = [], None
     for kind, phrase in PHRASES.items():
-        number = _warned(kind, results)
+        number = _count_warned(kind, results)
         if number or kind in total.kinds:
-            worst = worst or kind
-            where = [f"in {number:,} of {counted(len(results), 'group')}"] if number else []
-            where += ["for all rows together"] if kind in total.kinds else []
-            parts.append(f"{' and '.join(where)} {phrase}")
-    if worst is not None:
-        text = "; ".join(parts)
-        warnings.warn(
-            f"{text[0].upper()}{text[1:]}. The notes of each group (groups[key].notes) and of the result say more.",
-            worst,
-            stacklevel=level_of_caller(),
-        )
+            category = category or kind
+            rows = [f"in {number:,} of {counted(len(results), 'group')}"] if number else []
+            rows += ["for all rows together"] if kind in total.kinds else []
+            texts.append(f"{' and '.join(rows)} {phrase}")
+    if category is not None:
+        text = "; ".join(texts)
+        details = code("The notes of each group (groups[key].notes) and of the result have details.", "notes of groups")
+        warnings.warn(Message(f"{text[0].upper()}{text[1:]}. {details}"), category, stacklevel=level_of_caller())

@@ -15,7 +15,7 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray, merged_
 from darkmetrics.changes.pairing import LearnedSet, Pairing
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.monitoring.borrowing import Lender, Shape, borrowed
+from darkmetrics.monitoring.borrowing import Lender, ScoreCurve, borrow_posteriors
 from darkmetrics.posterior import Posterior, columns_of
 
 # Posterior draws of the total where several groups have draws.
@@ -56,8 +56,8 @@ class GroupPosterior(NamedTuple):
                 posterior.weight,
                 posterior.probability[:, columns[first]],
                 shift=posterior.shift,
-                reason=posterior.reason,
-                reasons=posterior.reasons,
+                mechanism=posterior.mechanism,
+                mechanisms=posterior.mechanisms,
             ),
             column=column,
             rows=rows,
@@ -134,7 +134,7 @@ def stack_groups(
     pairing = Pairing.of([group.learned(rows, model) for rows, group, model in members])
     weight, draws = pairing.select_cases(_N_CASES)
     probability, shift = _stack(groups, pairing, draws, column)
-    posterior = Posterior(weight, probability, bucket=numbers[cells][data.missing_cells], shift=shift)
+    posterior = Posterior(weight, probability, column=numbers[cells][data.missing_cells], shift=shift)
     return StackedGroups(data, posterior, lacking, shares_reference=bool(pairing.reference))
 
 
@@ -150,11 +150,11 @@ def _borrow(
         if group_posterior is not None:
             learned = group_posterior.learned(data)
             lenders.append(Lender(data, group_posterior.posterior.weight, learned.positives, learned.mechanism))
-    shape, rng = Shape.of(merged, fitted), np.random.default_rng(11)  # the same in every run
+    curve, rng = ScoreCurve.of(merged, fitted), np.random.default_rng(11)  # the same in every run
     lacking = [data for data, group_posterior in zip(sets, posteriors, strict=True) if group_posterior is None]
-    lent = iter(borrowed(lacking, lenders, shape, rng))
+    borrowed = iter(borrow_posteriors(lacking, lenders, curve, rng))
     return [
-        GroupPosterior.of(data, next(lent), len(sets)) if group_posterior is None else group_posterior
+        GroupPosterior.of(data, next(borrowed), len(sets)) if group_posterior is None else group_posterior
         for data, group_posterior in zip(sets, posteriors, strict=True)
     ]
 
@@ -208,24 +208,26 @@ def _stack(
     return probability, shift / rows.sum() if np.any(shift) else None
 
 
-def in_words(groups: int, borrowing: int, said: Collection[str], *, shared: bool, late: str | None = None) -> str:
-    """Return what is assumed about all rows; `late`: who is reviewed, if labels are delayed."""
-    text = f"The sum of {groups:,} groups, in each of which missing labels follow the label model of that group."
-    if late is not None:
+def describe_total(
+    n_groups: int, n_borrowing: int, assumptions: Collection[str], *, shared: bool, review: str | None = None
+) -> str:
+    """Return what is assumed about all rows; `review`: who is reviewed, if labels are delayed."""
+    text = f"The sum of {n_groups:,} groups, in each of which missing labels follow the label model of that group."
+    if review is not None:
         text = (
-            f"The sum of {groups:,} groups. When labels come is taken to be the same in all of them and learned from "
-            f"all their rows; the level of each group is its own.{late}"
+            f"The sum of {n_groups:,} groups. When labels come is taken to be the same in all of them and learned from "
+            f"all their rows; the level of each group is its own.{review}"
         )
-    if len(said) == 1:
-        (same,) = said
-        start, _, what = same.partition("Assumed: ")
-        text += f" In each: {same[:1].lower()}{same[1:]}" if start else f" Assumed in each: {what}"
+    if len(assumptions) == 1:
+        (assumption,) = assumptions
+        start, _, content = assumption.partition("Assumed: ")
+        text += f" In each: {assumption[:1].lower()}{assumption[1:]}" if start else f" Assumed in each: {content}"
     if shared:
         text += " They share the reference rows, so that their errors are taken to go together."
-    return text + (f" {borrowed_in_words(borrowing)}" if borrowing else "")
+    return text + (f" {describe_borrowing(n_borrowing)}" if n_borrowing else "")
 
 
-def borrowed_in_words(borrowing: int) -> str:
-    """Whose probabilities the groups take that have too few labels for a model."""
-    what = "group lacks labels of a class and takes" if borrowing == 1 else "groups lack labels of a class and take"
-    return f"{borrowing:,} {what} the level of any of the others."
+def describe_borrowing(n_borrowing: int) -> str:
+    """Return the sentence about groups with too few labels for a model."""
+    verb = "group lacks labels of a class and takes" if n_borrowing == 1 else "groups lack labels of a class and take"
+    return f"{n_borrowing:,} {verb} the level of any of the others."

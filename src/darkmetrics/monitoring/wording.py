@@ -1,160 +1,160 @@
-"""What a result over groups says: its rows as a table, and the sentences above and below it."""
+"""Results of groups as text: the table, and the sentences above and below it."""
 
 import datetime as dt
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from darkmetrics._text import counted
+from darkmetrics._text import counted, join_words
 from darkmetrics.metrics import Metric
-from darkmetrics.monitoring.groups import GroupSummary, Key, cell_text, group_texts, key_text, listed, plain
-from darkmetrics.monitoring.periods import late_labels
+from darkmetrics.monitoring.groups import GroupSummary, Key, format_cell, group_texts, key_text, plain_value
+from darkmetrics.monitoring.periods import describe_delay
 from darkmetrics.result import Result, load
-from darkmetrics.tables import chance_text, html_lines, html_table, level_text, plain_numbers, text_table
+from darkmetrics.tables import chance_text, level_text, plain_numbers
+from darkmetrics.wording import Message, code
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alert, Alerts
 
-# Alerts that are named, and rows of the printed table; more are not read.
-_NAMED, _SHOWN = 5, 40
-# The other side of a target.
-_WRONG = {"<=": ">", ">=": "<"}
+# Maximum number of alerts in a sentence, and of rows in a printed table.
+_MAX_NAMED, _MAX_ROWS = 5, 40
+# The relation of a metric that misses a target.
+_OPPOSITE = {"<=": ">", ">=": "<"}
 
 
 class GroupTexts(Result):
-    """What groups say in print: all of them, and which of them miss a target if that was asked."""
+    """Text of all groups, and of those that miss a target if there are targets."""
 
     _plot: ClassVar[str] = "plotting.by_group:plot_groups"
     _report: ClassVar[str] = "report.groups:write_groups_report"
 
     @property
     def _view(self) -> "Alerts":
-        """What is printed and drawn: the alerts, with no target if none was asked for."""
+        """The alerts that are printed and drawn; without targets, they show the groups only."""
         raise NotImplementedError
 
     def plot_over_time(self, metric: str | None = None, **settings: Any) -> Any:
-        """One metric over the periods (`plotting.plot_over_time`); needs matplotlib. Returns the Axes drawn on."""
+        """Draw one metric over the periods (`plotting.plot_over_time`) and return the Axes; needs matplotlib."""
         return load("plotting.over_time:plot_over_time")(self, metric, **settings)
 
-    def __str__(self) -> str:
-        table = text_table(*self._table(), words=len(self._view.grouped.names) + bool(self._view.targets))
-        return "\n".join([*self._words(), "", *table, *self._left_out(), "", *self._notes()])
-
-    def _repr_html_(self) -> str:
-        below = [*self._left_out(), *self._notes()]
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(below)}</div>"
+    @property
+    def _text_columns(self) -> int:
+        return 1 + len(self._view.grouped.names)
 
     def _words(self) -> list[str]:
-        """What stands above the table: how many groups and rows, which targets are missed, what is too small."""
+        """Return the lines above the table: groups and rows, targets that are missed, groups that are too small."""
         view, result = self._view, self._view.grouped
         counts = result.total.data.counts()
-        by = listed([key_text(name) for name in result.names])
-        whole = f"{counted(counts['rows'], 'row')}, {counts['labeled']:,} labeled, {counts['missing']:,} missing"
-        share = counts["missing"] / counts["rows"]
-        words = [f"{counted(len(result), 'group')} by {by}: {whole} ({share:.1%})"]
-        words += [*_window_text(view), *(_verdict_text(view, name) for name in view.targets), *_gone_texts(view)]
+        by = join_words([key_text(name) for name in result.names])
+        rows = f"{counted(counts['rows'], 'row')}, {counts['labeled']:,} labeled, {counts['missing']:,} missing"
+        texts = [f"{counted(len(result), 'group')} by {by}: {rows} ({counts['missing'] / counts['rows']:.1%})"]
+        texts += [*_describe_window(view), *(_describe_target(view, name) for name in view.targets)]
+        texts += _describe_resolved(view)
         small = len(view.too_small)
         if small:
-            words.append(
+            texts.append(
                 f"{counted(small, 'group')} {'is' if small == 1 else 'are'} too small to judge: fewer than "
                 f"{view.min_labels} positives or negatives to go by."
             )
-        return words
+        return texts
 
     def _notes(self, *, remarks: bool = True) -> list[str]:
-        """What stands below the table: what the intervals are for and, with `remarks`, what groups warn of."""
+        """Return the lines below the table: what the intervals are for and, with `remarks`, warnings of groups."""
         result = self._view.grouped
         level = level_text(result.confidence_level)
-        late = any(piece.model is not None for piece in result.pieces.values())
-        own = "which has a label model of its own; all is their sum"
-        if late:
-            own = "with delays of labels learned from all groups and a level of its own; all is their sum"
-        these = (
+        modeled = any(piece.model is not None for piece in result.pieces.values())
+        model = "which has a label model of its own; all is their sum"
+        if modeled:
+            model = "with delays of labels learned from all groups and a level of its own; all is their sum"
+        scope = (
             "the rows of each group" if result.total.scope == "rows" else "the population that each group comes from"
         )
-        notes = [f"In brackets: {level} intervals for {these}, {own}."]
+        notes = [f"In brackets: {level} intervals for {scope}, {model}."]
         warned = sum(bool(group.notes) and not group.too_small for group in result.groups.values())
         if warned and remarks:
+            have, their = ("has", "its") if warned == 1 else ("have", "their")
+            where = code(": groups[key].notes.", "group notes")
             notes.append(
-                f"{counted(warned, 'group')} {'has' if warned == 1 else 'have'} something to say about "
-                f"{'its' if warned == 1 else 'their'} labels ({'; '.join(result.remarks)}): groups[key].notes."
+                f"{counted(warned, 'group')} {have} something to say about {their} labels "
+                f"({'; '.join(result.remarks)}){where}"
             )
         notes += [f"All rows together: {note}" for note in result.total_notes]
-        notes += _bucket_texts(self._view)
+        notes += _describe_binning(self._view)
         others = [name for name in result.metrics if name not in (self._view.targets or result.metrics)]
         if others:
-            notes.append(f"Not in the table, which has the metrics with a target: {listed(others)}; see .grouped.")
-        return [*notes, *late_labels(result.names, result.time, result.period, result.groups, told=late)]
+            where = code("; see .grouped.", "grouped")
+            notes.append(f"Not in the table, which has the metrics with a target: {join_words(others)}{where}")
+        notes = [Message(note) for note in notes]
+        return [*notes, *describe_delay(result.names, result.time, result.period, result.groups, modeled=modeled)]
 
-    def _table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the table as text: all rows together, then one row per group, `most` of them at most.
+    def _table(self, most: int | None = _MAX_ROWS) -> tuple[list[str], list[list[str]]]:
+        """Return header and rows of the table as text: all rows together, then at most this number of groups.
 
-        With targets the first column has alerts, and metrics without a target are left out. Without, the last one says
-        which groups are too small.
+        The first column marks alerts and groups that are too small. With targets each metric is followed by the
+        probability that it misses its target, and metrics without a target are left out.
         """
         view, result = self._view, self._view.grouped
-        shown = list(view.targets or result.metrics)
-        missed = [f"P({_compared(view, name, _WRONG)})" for name in view.targets]
-        header = [*(key_text(name) for name in result.names), "rows", "missing", *shown, *missed]
-        order = self._keys_shown(most)
-        # A group may be called "all" as well.
-        called = "(all rows)" if any(str(key[0]) == "all" for key in order) else "all"
-        first = [called, *[""] * (len(result.names) - 1)]
-        rows = [[*first, *_cells(result.task.of_all(result.total), shown), *_chances(view, view._total_missed)]]
-        for key in order:
-            keys = group_texts(result.names, key, result.time, result.period)
-            rows.append([*keys, *_cells(result.groups[key], shown), *_chances(view, view.chance_missed.get(key, {}))])
-        marks = ["", *_marks(view, order)]
-        if view.targets:
-            return ["", *header], [[mark, *row] for mark, row in zip(marks, rows, strict=True)]
-        return [*header, ""], [[*row, mark] for row, mark in zip(rows, marks, strict=True)]
+        columns = {name: [name] for name in view.targets or result.metrics}
+        for name in view.targets:
+            columns[name].append(f"P({_compare(view, name, _OPPOSITE)})")
+        header = ["", *(key_text(name) for name in result.names), "rows", "missing", *chain(*columns.values())]
+        keys = self._keys_shown(most)
+        # A group may have the name "all".
+        title = "(all rows)" if any(str(key[0]) == "all" for key in keys) else "all"
+        titles = ["", title, *[""] * (len(result.names) - 1)]
+        rows = [[*titles, *_cells(view, result.task.summarize_total(result.total), view._total_missed)]]
+        for key, mark in zip(keys, _marks(view, keys), strict=True):
+            texts = group_texts(result.names, key, result.time, result.period)
+            rows.append([mark, *texts, *_cells(view, result.groups[key], view.probability_missed.get(key, {}))])
+        return header, rows
 
-    def _keys_shown(self, most: int | None = _SHOWN) -> list[Key]:
-        """The groups of a table of at most so many: all by key, or those with new alerts first, then those with any."""
-        order = list(self._view.grouped.groups)
-        if most is None or most >= len(order):
-            return order
+    def _keys_shown(self, most: int | None = _MAX_ROWS) -> list[Key]:
+        """Return the groups of a table with this number of rows: all by key, or groups with (new) alerts first."""
+        keys = list(self._view.grouped.groups)
+        if most is None or most >= len(keys):
+            return keys
         alerts = {alert.key for alert in self._view}
         new = {alert.key for alert in self._view if alert.new}
-        return sorted(order, key=lambda key: (key not in new, key not in alerts))[:most]
+        return sorted(keys, key=lambda key: (key not in new, key not in alerts))[:most]
 
-    def _left_out(self) -> list[str]:
-        more = len(self._view.grouped) - _SHOWN
-        first = "; those with an alert come first" if self._view else ""
-        return [f"... and {more:,} more{first}"] if more > 0 else []
+    def _left_out(self, n_rows: int) -> list[str]:
+        more = len(self._view.grouped) + 1 - n_rows
+        order = "; those with an alert come first" if self._view else ""
+        return [f"... and {more:,} more{order}"] if more > 0 else []
 
 
-def _cells(group: GroupSummary, shown: list[str]) -> list[str]:
+def _cells(view: "Alerts", group: GroupSummary, missed: Mapping[str, float]) -> list[str]:
     missing = group.counts["missing"] / max(group.counts["rows"], 1)
-    return [f"{group.counts['rows']:,}", f"{missing:.1%}", *(cell_text(group.metrics[name]) for name in shown)]
-
-
-def _chances(view: "Alerts", missed: Mapping[str, float]) -> list[str]:
-    return [probability_text(missed[name]) for name in view.targets]
+    cells = [f"{group.counts['rows']:,}", f"{missing:.1%}"]
+    for name in view.targets or view.grouped.metrics:
+        cells.append(format_cell(group.metrics[name]))
+        cells += [probability_text(missed[name])] if name in view.targets else []
+    return cells
 
 
 def _marks(view: "Alerts", keys: Sequence[Key]) -> list[str]:
-    """Whether each group has an alert: of several the newest says how new the group's is."""
+    """Return the mark of each group: "too small", or "alert", or how new its newest alert is."""
     marks = dict.fromkeys(view.too_small, "too small")
     for alert in sorted(view, key=lambda alert: (alert.new, alert.known_since or dt.date.min)):
-        marks[alert.key] = "alert" if view.gone is None else alert.age
+        marks[alert.key] = "alert" if view.resolved is None else alert.age
     return [marks.get(key, "") for key in keys]
 
 
-def _compared(view: "Alerts", name: str, signs: Mapping[str, str]) -> str:
+def _compare(view: "Alerts", name: str, signs: Mapping[str, str]) -> str:
     return f"{name} {signs[side_of(view.grouped.metrics[name])]} {view.targets[name]:g}"
 
 
 def target_text(view: "Alerts", name: str) -> str:
-    """A target in print: recall >= 0.8."""
-    return _compared(view, name, {side: side for side in _WRONG})
+    """Format a target: recall >= 0.8."""
+    return _compare(view, name, {side: side for side in _OPPOSITE})
 
 
-def probability_text(chance: float) -> str:
-    """A probability in print; only what is certain is 1.
+def probability_text(probability: float) -> str:
+    """Format a probability; only a certain event has 1.
 
     Examples
     --------
@@ -162,20 +162,20 @@ def probability_text(chance: float) -> str:
     >>> probability_text(0.98765), probability_text(0.9999999), probability_text(1.0)
     ('0.988', '>0.999', '1')
     """
-    if math.isnan(chance):
+    if math.isnan(probability):
         return "not known"
-    if chance in (0.0, 1.0):
-        return f"{chance:.0f}"
-    return ">0.999" if chance > 0.9995 else "<0.001" if chance < 0.0005 else f"{chance:.3f}"
+    if probability in (0.0, 1.0):
+        return f"{probability:.0f}"
+    return ">0.999" if probability > 0.9995 else "<0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def side_of(metric: Metric) -> str:
-    """The side of the target that is wanted."""
+    """Return the relation of a metric that meets its target."""
     return "<=" if metric.better == "lower" else ">="
 
 
-def _verdict_text(view: "Alerts", name: str) -> str:
-    """How many groups miss a target, and which; where no alert is raised, which one comes nearest to it."""
+def _describe_target(view: "Alerts", name: str) -> str:
+    """Return which groups miss a target; without alerts, the group that is most likely to miss it."""
     missed = [alert for alert in view if alert.metric == name]
     judged = [key for key, metric in view.q_values if metric == name]
     target = target_text(view, name)
@@ -184,24 +184,27 @@ def _verdict_text(view: "Alerts", name: str) -> str:
         text = f"No alert for {target} in {counted(len(judged), 'group')} {rate}."
         if not judged:
             return text
-        nearest = max(judged, key=lambda key: view.chance_missed[key][name])
-        chance = chance_text(view.chance_missed[nearest][name])
-        return f"{text} Most likely to miss: {view.grouped.label(nearest)} ({chance})."
+        nearest = max(judged, key=lambda key: view.probability_missed[key][name])
+        probability = chance_text(view.probability_missed[nearest][name])
+        return f"{text} Most likely to miss: {view.grouped.label(nearest)} ({probability})."
     text = f"{len(missed):,} of {counted(len(judged), 'group')} miss{'es' if len(missed) < 2 else ''} {target} {rate}"
-    if view.gone is not None:
+    if view.resolved is not None:
         text += f", {sum(alert.new for alert in missed) or 'none'} of them new"
         missed.sort(key=lambda alert: not alert.new)  # a stable sort
-    age = [f", {alert.age}" if view.gone is not None else "" for alert in missed]
-    which = [
-        f"{alert.group} ({probability_text(alert.probability)}{since})"
-        for alert, since in zip(missed[:_NAMED], age, strict=False)
+    groups = [
+        f"{alert.group} ({probability_text(alert.probability)}{'' if view.resolved is None else f', {alert.age}'})"
+        for alert in missed
     ]
-    which += [f"and {len(missed) - _NAMED:,} more"] if len(missed) > _NAMED else []
-    return f"{text}: {'; '.join(which)}."
+    return f"{text}: {_shorten_list(groups)}."
 
 
-def _window_text(view: "Alerts") -> list[str]:
-    """Which groups alerts look at, where these are not all."""
+def _shorten_list(texts: list[str]) -> str:
+    more = [f"and {len(texts) - _MAX_NAMED:,} more"] if len(texts) > _MAX_NAMED else []
+    return "; ".join([*texts[:_MAX_NAMED], *more])
+
+
+def _describe_window(view: "Alerts") -> list[str]:
+    """Return which groups are judged, if not all are."""
     if view.since is None or not view.targets:
         return []
     judged = len({key for key, _ in view.q_values})
@@ -209,62 +212,65 @@ def _window_text(view: "Alerts") -> list[str]:
     return [f"Alerts look at {first} and later: {judged:,} of {counted(len(view.grouped), 'group')} are judged."]
 
 
-def _gone_texts(view: "Alerts") -> list[str]:
-    """Which earlier alerts are none any more, and what has become of them."""
-    if not view.gone:
+def _describe_resolved(view: "Alerts") -> list[str]:
+    """Return which earlier alerts are none now, and why."""
+    if not view.resolved:
         return []
-    which = [f"{one.group} ({one.metric} {one.side} {one.target:g}; {_became(view, one)})" for one in view.gone]
-    more = [f"and {len(which) - _NAMED:,} more"] if len(which) > _NAMED else []
-    return [f"No longer an alert: {'; '.join([*which[:_NAMED], *more])}."]
+    texts = [
+        f"{alert.group} ({alert.metric} {alert.side} {alert.target:g}; {_describe_end(view, alert)})"
+        for alert in view.resolved
+    ]
+    return [f"No longer an alert: {_shorten_list(texts)}."]
 
 
-def _became(view: "Alerts", alert: "Alert") -> str:
+def _describe_end(view: "Alerts", alert: "Alert") -> str:
     if alert.key not in view.grouped.groups:
         return "not in the table"
     if view.targets.get(alert.metric) != alert.target:
         return "not asked for now"
     if (alert.key, alert.metric) in view.q_values:
-        return f"probability of a miss now {probability_text(view.chance_missed[alert.key][alert.metric])}"
+        return f"probability of a miss now {probability_text(view.probability_missed[alert.key][alert.metric])}"
     return "too small to judge" if alert.key in view.too_small else "not looked at now"
 
 
-def _bucket_texts(view: "Alerts") -> list[str]:
-    """What counting scores in buckets can have done to the metrics; nothing where scores are exact."""
+def _describe_binning(view: "Alerts") -> list[str]:
+    """Return how far score bins can have moved the metrics; empty if scores are exact."""
     result = view.grouped
     if result.total.data.score_bins is None:
         return []
-    effects = {name: [group.metrics[name].binning_error for group in result.groups.values()] for name in result.metrics}
-    moved = [f"{name} by at most {max(found):.1g}" for name, found in effects.items() if max(found) > 0.0]
-    unknown = [name for name, found in effects.items() if any(math.isnan(effect) for effect in found)]
-    text = f"Scores are in {result.total.data.score_bins:,} buckets per group"
-    text += f", which can move {listed(moved)} in a group; alerts allow for it." if moved else "."
-    return [text + (f" What they do to {listed(unknown)} is not known: no alerts." if unknown else "")]
+    errors = {name: [group.metrics[name].binning_error for group in result.groups.values()] for name in result.metrics}
+    moved = [f"{name} by at most {max(of_groups):.1g}" for name, of_groups in errors.items() if max(of_groups) > 0.0]
+    unknown = [name for name, of_groups in errors.items() if any(map(math.isnan, of_groups))]
+    text = f"Scores are in {result.total.data.score_bins:,} bins per group"
+    text += f", which can move {join_words(moved)} in a group; alerts allow for it." if moved else "."
+    return [text + (f" The binning error of {join_words(unknown)} is not known: no alerts." if unknown else "")]
 
 
 def with_key(names: Sequence[str], key: Iterable[Any], numbers: Mapping[str, Any]) -> dict[str, Any]:
-    """One row: the values of the grouping columns, then numbers, with "_" after those called like a column."""
+    """Return one row: values of the grouping columns, then numbers, with "_" after names that a column has."""
     row = dict(zip(names, key, strict=True))
-    return row | {part + "_" * (part in row): number for part, number in numbers.items()}
+    return row | {name + "_" * (name in row): number for name, number in numbers.items()}
 
 
 def rows_of(view: "Alerts", *, judged: bool = True) -> list[dict[str, Any]]:
-    """One row per group and metric, with NaN where there is no number; with what is said of targets if `judged`."""
+    """Return one row per group and metric, with NaN where there is no number; with the targets if `judged`."""
     alerts, result = {(alert.key, alert.metric): alert for alert in view}, view.grouped
     rows = []
     for key, group in result.groups.items():
-        for name, one in group.metrics.items():
+        for name, summary in group.metrics.items():
+            alert = alerts.get((key, name))
             of_target = {
                 "target": view.targets.get(name, np.nan),
-                "chance_missed": view.chance_missed.get(key, {}).get(name, np.nan),
+                "probability_missed": view.probability_missed.get(key, {}).get(name, np.nan),
                 "q_value": view.q_values.get((key, name), np.nan),
-                "alert": (key, name) in alerts,
-                "new": (key, name) in alerts and alerts[key, name].new,
+                "alert": alert is not None,
+                "new": alert is not None and alert.new,
             }
             numbers = {
                 "metric": name,
                 "scope": result.total.scope,
                 **group.counts,
-                **asdict(one),
+                **asdict(summary),
                 **(of_target if judged else {}),
                 "too_small": view.too_small.get(key, ""),
                 "warnings": ", ".join(dict.fromkeys(warned.category for warned in group.warnings)),
@@ -274,10 +280,10 @@ def rows_of(view: "Alerts", *, judged: bool = True) -> list[dict[str, Any]]:
 
 
 def records_of(view: "Alerts", *, judged: bool = True) -> list[dict[str, Any]]:
-    """The same as plain numbers and text, ready for JSON or CSV."""
+    """Return the rows as plain numbers and text, ready for JSON or CSV."""
     names = view.grouped.names
     return [
-        {name: plain(row[name]) for name in names}
+        {name: plain_value(row[name]) for name in names}
         | plain_numbers({name: value for name, value in row.items() if name not in names})
         for row in rows_of(view, judged=judged)
     ]

@@ -1,6 +1,4 @@
-"""What people do today: drop unlabeled rows, bootstrap what is left, or ignore the labels."""
-
-from typing import Any
+"""Baselines: drop unlabeled rows, bootstrap the labeled rows, or ignore the labels."""
 
 import numpy as np
 
@@ -18,15 +16,16 @@ from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.fixed import Fixed
 from darkmetrics.missingness.reference import Reference
+from darkmetrics.paper.probabilities import check_set
 from darkmetrics.question import generator_from
 
 _CHUNK = 1 << 22
 
 
-def complete_case(data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
-    """What would dropping the unlabeled rows report? One number per metric, NaN where it is 0/0.
+def complete_case(evaluation_set: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -> dict[str, float]:
+    """Return metrics of the labeled rows only, NaN where a metric is 0/0.
 
-    Unbiased only if labels are missing completely at random; no error bar.
+    The values are unbiased only if labels are missing completely at random (MCAR), and have no interval.
 
     Examples
     --------
@@ -35,21 +34,25 @@ def complete_case(data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS) -
     >>> dm.paper.complete_case(data, ["precision", "recall"])
     {'precision': 0.5, 'recall': 0.5}
     """
-    labeled = _labeled(data)
+    labeled = _labeled(evaluation_set)
     return {metric.name: metric.value(labeled) for metric in metrics_from(metrics)}
 
 
 def bootstrap(
-    data: EvaluationSet, metrics: MetricsLike = DEFAULT_METRICS, *, n_resamples: int = 10_000, rng: RngLike = None
+    evaluation_set: EvaluationSet,
+    metrics: MetricsLike = DEFAULT_METRICS,
+    *,
+    n_resamples: int = 10_000,
+    rng: RngLike = None,
 ) -> dict[str, MetricDistribution]:
-    """How much would the complete-case value vary if the labeled rows were drawn again?
+    """Return bootstrap distributions of metrics of the labeled rows, the paper's baseline.
 
-    The paper's baseline: resamples the labeled rows with replacement. The spread is sampling error of the labeled
-    rows; the bias of dropping the others stays.
+    Labeled rows are drawn with replacement. The spread is the sampling error of the labeled rows. The bias of dropping
+    the unlabeled rows stays. The paper draws 10,000 resamples.
 
     Parameters
     ----------
-    data : EvaluationSet
+    evaluation_set : EvaluationSet
         Its labeled rows are resampled.
     metrics
         As in `evaluate`; callables are called once per resample.
@@ -62,12 +65,12 @@ def bootstrap(
     --------
     >>> import darkmetrics as dm
     >>> data = dm.EvaluationSet([1, 0, None, 1, 1, 0], [0.9, 0.8, 0.7, 0.1, 0.6, 0.2])
-    >>> law = dm.paper.bootstrap(data, "accuracy", n_resamples=1000, rng=0)["accuracy"]
-    >>> law.method
+    >>> distribution = dm.paper.bootstrap(data, "accuracy", n_resamples=1000, rng=0)["accuracy"]
+    >>> distribution.method
     'bootstrap'
     """
     size = check_n_resamples(n_resamples)
-    labeled = _labeled(data)
+    labeled = _labeled(evaluation_set)
     generator = generator_from(rng)
     distributions: dict[str, MetricDistribution] = {}
     for metric in metrics_from(metrics):
@@ -80,15 +83,15 @@ def bootstrap(
 
 
 def confidence_based(
-    data: EvaluationSet,
+    evaluation_set: EvaluationSet,
     metrics: MetricsLike = DEFAULT_METRICS,
     *,
     missingness: MissingnessLike | Reference = None,
     rng: RngLike = None,
 ) -> Evaluation:
-    """What do the probabilities alone say, as monitoring tools estimate it? Every label is treated as missing.
+    """Evaluate with the probabilities alone, as monitoring tools do: every label is treated as missing.
 
-    Right only as far as the probabilities are; the labels that did arrive are ignored.
+    The estimate is as good as the probabilities; the labels that arrived are not used.
 
     Examples
     --------
@@ -97,24 +100,17 @@ def confidence_based(
     >>> round(dm.paper.confidence_based(data, metrics="precision")["precision"].mean(), 9)
     0.8
     """
-    return evaluate(_checked(data).unlabeled(), missingness=missingness or Fixed(), metrics=metrics, rng=rng)
+    return evaluate(check_set(evaluation_set).unlabeled(), missingness=missingness or Fixed(), metrics=metrics, rng=rng)
 
 
-def _checked(data: Any) -> EvaluationSet:
-    if not isinstance(data, EvaluationSet):
-        raise InputError(f"data: expected an EvaluationSet, got {type(data).__name__}.")
-    return data
-
-
-def _labeled(data: Any) -> EvaluationSet:
-    rows = _checked(data)
-    if rows.n_labeled == 0:
-        raise InputError("data: no labeled row. Complete-case baselines need labels.")
-    return rows.labeled()
+def _labeled(evaluation_set: EvaluationSet) -> EvaluationSet:
+    if check_set(evaluation_set).n_labeled == 0:
+        raise InputError("evaluation_set", "no labeled row", "Complete-case baselines need labels.")
+    return evaluation_set.labeled()
 
 
 def _by_decision(cells: Cells) -> Cells:
-    """The same counts with scores forgotten: one cell per decision and weight."""
+    """Return the counts without scores: one cell per prediction."""
     if cells.weight is not None:
         return cells
     sides = np.array([False, True])
@@ -127,9 +123,9 @@ def _resampled_values(metric: Metric, cells: Cells, n_resamples: int, rng: np.ra
     rows = int(counted.sum())
     weight = np.ones(cells.score.size) if cells.weight is None else cells.weight
     chunk = max(1, min(n_resamples, _CHUNK // counted.size))
-    parts = []
+    blocks = []
     for start in range(0, n_resamples, chunk):
         draws = rng.multinomial(rows, counted / rows, size=min(chunk, n_resamples - start))
         positives, negatives = draws[:, : weight.size] * weight, draws[:, weight.size :] * weight
-        parts.append(metric.of_counts(cells, np.stack([negatives, positives])))
-    return np.concatenate(parts)
+        blocks.append(metric.of_counts(cells, np.stack([negatives, positives])))
+    return np.concatenate(blocks)

@@ -1,4 +1,4 @@
-"""What does noise in the probabilities of the missing labels do? The paper's Theorem 4, and what it leaves out."""
+"""Theorem 4 of the paper: noise in the probabilities of the missing labels, independent by row or shared by rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.cdf_bounds import dkw_radius
 from darkmetrics._text import counted, prints_plainly
 from darkmetrics.argument_types import Numbers, RngLike
+from darkmetrics.constraints import check_value, is_number
 from darkmetrics.data.evaluation_set import EvaluationSet
-from darkmetrics.data.rules import is_number
 from darkmetrics.distributions import Discrete, MetricDistribution, check_level
 from darkmetrics.distributions.drawing import N_IMPUTATIONS
 from darkmetrics.distributions.functional import Functional
@@ -24,18 +24,19 @@ from darkmetrics.methods.proofs import band
 from darkmetrics.metrics import DEFAULT_METRICS, metrics_from
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import Mechanism
-from darkmetrics.paper.theorems import known_probabilities
+from darkmetrics.paper.probabilities import known_probabilities
 from darkmetrics.posterior import Posterior
 from darkmetrics.question import generator_from
 from darkmetrics.tables import html_lines, html_table, text_table
+from darkmetrics.wording import setting
 
-# A simulation that is right is called wrong once in a thousand times, per metric.
+# A correct simulation is rejected once in a thousand times, per metric.
 _CONFIDENCE = 0.999
-# Variance of the noise that is looked at unless told otherwise, as a share of each row's p (1 - p).
-_SHARE = 0.05
+# Default variance of the noise, as a fraction of each row's p (1 - p).
+_FRACTION = 0.05
 # Cases of an error that all rows share, equally likely.
 _SHARED_CASES = 64
-# Above this many different probabilities the noise is worked out at so many of them and interpolated.
+# If there are more different probabilities, the noise is computed at this number of them and interpolated.
 _KNOTS = 1024
 _CHUNK = 1 << 20
 # Quantiles at which distributions are compared that do not list their atoms.
@@ -44,14 +45,15 @@ _PLACES = 1_000
 
 @dataclass(frozen=True, eq=False)
 class NoiseEffect:
-    """The law of one metric with the probabilities known, and with noise in them.
+    """The distribution of one metric with the probabilities known, and with noise in them.
 
     Attributes
     ----------
     known, independent, shared : MetricDistribution
-        The law without noise; with noise of each row by itself, simulated; with the same noise in all rows at once.
+        The distribution without noise, with independent noise in each row (simulated), and with noise that all rows
+        share.
     independent_distance, shared_distance : float or None
-        Kolmogorov-Smirnov distance to the law without noise; None for a metric that is always 0/0.
+        Kolmogorov-Smirnov distance to the distribution without noise; None for a metric that is always 0/0.
     slack : float
         Distance that the simulation may have by chance (99.9%, Dvoretzky-Kiefer-Wolfowitz).
     """
@@ -65,7 +67,7 @@ class NoiseEffect:
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulation of independent noise is as close to the law without noise as chance allows."""
+        """Whether the simulation with independent noise is as close to the distribution without noise as expected."""
         return self.independent_distance is None or self.independent_distance <= self.slack
 
     @property
@@ -77,28 +79,28 @@ class NoiseEffect:
 @prints_plainly
 @dataclass(frozen=True, eq=False, repr=False)
 class Robustness:
-    """What noise in the probabilities does to each metric, if rows err by themselves and if they err together.
+    """Result of `theorem_4`: each metric with independent and with shared noise in the probabilities.
 
     Attributes
     ----------
     v_star : float
         The smallest p (1 - p) of the missing rows: Beta noise exists around every p only below this variance.
     variance : float or None
-        Variance of the noise looked at, if it is the same for all rows.
-    share : float or None
-        Variance of the noise looked at as a share of each row's p (1 - p), if not.
+        Variance of the noise, if it is the same for all rows.
+    fraction : float or None
+        Variance of the noise as a fraction of each row's p (1 - p), if not.
     p_at_v_star : float
         The probability that sets `v_star`.
     n_certain : int
         Missing rows with probability 0 or 1, which noise cannot move; `v_star` is that of the others.
     effects : mapping from metric name to NoiseEffect
-        The laws without noise, with independent noise and with shared noise.
+        The distributions without noise, with independent noise and with shared noise.
     """
 
     counts: Mapping[str, int]
     v_star: float
     variance: float | None
-    share: float | None
+    fraction: float | None
     p_at_v_star: float
     n_certain: int
     n_resamples: int
@@ -107,7 +109,7 @@ class Robustness:
 
     @property
     def agrees(self) -> bool:
-        """Whether simulated independent noise left every metric's law as it is, up to chance."""
+        """Whether simulated independent noise left the distribution of every metric unchanged, up to chance."""
         return all(effect.agrees for effect in self.effects.values())
 
     def __getitem__(self, name: str) -> NoiseEffect:
@@ -120,7 +122,7 @@ class Robustness:
             "counts": dict(self.counts),
             "v_star": self.v_star,
             "variance": self.variance,
-            "share": self.share,
+            "fraction": self.fraction,
             "n_certain": self.n_certain,
             "n_resamples": self.n_resamples,
             "agrees": self.agrees,
@@ -140,52 +142,52 @@ class Robustness:
         }
 
     def __repr__(self) -> str:
-        missing, words = self.counts["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
-        return f"<Robustness of {missing:,} missing rows: v* {self.v_star:.3g}, independent noise {words}>"
+        missing, effect = self.counts["missing"], "changes nothing" if self.agrees else "DISAGREES with the theory"
+        return f"<Robustness of {missing:,} missing rows: v* {self.v_star:.3g}, independent noise {effect}>"
 
     def __str__(self) -> str:
-        return "\n".join([*self._words(), "", *text_table(*self._table()), "", *self._notes()])
+        return "\n".join([*self._summary(), "", *text_table(*self._table()), "", *self._notes()])
 
     def _repr_html_(self) -> str:
-        return f"<div>{html_lines(self._words())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
+        return f"<div>{html_lines(self._summary())}{html_table(*self._table())}{html_lines(self._notes())}</div>"
 
-    def _words(self) -> list[str]:
+    def _summary(self) -> list[str]:
         n, m = self.counts["rows"], self.counts["missing"]
-        if self.share is None:
-            noise = f"every probability is off by {np.sqrt(self.variance or 0.0):.2g} (standard deviation)"
+        if self.fraction is None:
+            noise = f"the standard deviation is {np.sqrt(self.variance or 0.0):.2g} around every probability"
         else:
-            half, tenth = (np.sqrt(self.share * p * (1.0 - p)) for p in (0.5, 0.1))
-            noise = f"a probability of 0.5 is off by {half:.2g} (standard deviation), one of 0.1 by {tenth:.2g}"
-        limit = f"below v* = {self.v_star:.3g}, which the row with p = {self.p_at_v_star:.3g} sets"
-        words = [
+            half, tenth = (np.sqrt(self.fraction * p * (1.0 - p)) for p in (0.5, 0.1))
+            noise = f"the standard deviation is {half:.2g} around p = 0.5 and {tenth:.2g} around p = 0.1"
+        lines = [
             f"{counted(n, 'row')}: {n - m:,} labeled, {m:,} missing ({m / n:.1%})",
-            f"Noise looked at: {noise}.",
-            f"As printed, the theorem is about variances {limit}; each row's own p (1 - p) would do.",
+            f"Noise: {noise}.",
+            f"Theorem 4 needs a variance below v* = {self.v_star:.3g}, that of p = {self.p_at_v_star:.3g}.",
         ]
         if self.n_certain:
-            words.append(
-                f"{self.n_certain:,} missing rows have probability 0 or 1, which no noise can have as its mean: they "
-                "stay as they are, and v* is that of the others."
+            lines.append(
+                f"{self.n_certain:,} missing rows have probability 0 or 1 and get no noise; v* is that of the other "
+                "rows."
             )
         wrong = [name for name, effect in self.effects.items() if not effect.agrees]
         simulated = f"A simulation of size {self.n_resamples:,}"
-        checked = f"{simulated} DISAGREES, for {', '.join(wrong)}." if wrong else f"{simulated} agrees."
-        words.append(f"Each row errs by itself: nothing changes (the paper's Theorem 4). {checked}")
-        wider = [effect.widening for effect in self.effects.values() if effect.widening is not None]
-        factor = f" Standard deviations grow by a factor of up to {max(wider):.3g}." if wider else ""
-        words.append(f"All rows err together, by as much: the theorem does not cover it.{factor}")
-        return words
+        checked = f"{simulated} DISAGREES for {', '.join(wrong)}." if wrong else f"{simulated} agrees."
+        lines.append(f"Independent noise in each row changes nothing. {checked}")
+        ratios = [effect.widening for effect in self.effects.values() if effect.widening is not None]
+        lines.append("The theorem does not cover noise that all rows share.")
+        if ratios:
+            lines.append(f"Shared noise raises standard deviations by a factor of up to {max(ratios):.3g}.")
+        return lines
 
     def _notes(self) -> list[str]:
         slack = max(effect.slack for effect in self.effects.values())
         return [
-            f"Distances (Kolmogorov-Smirnov) are to the law with p known; in a simulation chance explains {slack:.2g}.",
-            "A label whose chance is random with mean p is positive with chance p, whatever the shape of the noise.",
-            "A calibrator's error is shared by all rows; label models that learn the probabilities carry it.",
+            f"Distances (Kolmogorov-Smirnov) to p known; the simulation adds up to {slack:.2g}.",
+            "A label with a random probability of mean p is positive with probability p.",
+            "All rows share a calibrator's error; mechanisms that learn p include it.",
         ]
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        header = ["", "p known", "each row by itself", "distance", "all rows together", "distance"]
+        header = ["", "p known", "independent noise", "distance", "shared noise", "distance"]
         rows = [
             [
                 name,
@@ -204,23 +206,23 @@ class Robustness:
         return f"{distribution.mean():.3f} ({low:.3f} to {high:.3f})" if np.isfinite(low) else "undefined"
 
 
-def robustness(
+def theorem_4(
     evaluation_set: EvaluationSet,
     p: Numbers | Mechanism | None = None,
     *,
     metrics: MetricsLike = DEFAULT_METRICS,
     variance: float | None = None,
-    share: float | None = None,
+    fraction: float | None = None,
     n_resamples: int = 2_000,
     confidence_level: float = 0.9,
     rng: RngLike = None,
 ) -> Robustness:
-    """What if the probabilities of the missing labels are off? Row by row, and all in the same direction.
+    """Return the effect of noise in the probabilities of the missing labels (robustness, the paper's Theorem 4).
 
-    The paper's Theorem 4 says that independent Beta noise around every probability leaves the law of a metric as it is,
-    and this is checked by simulation. It holds for noise of any shape: a label whose chance is random with mean p is
-    positive with chance p. It says nothing about an error that all rows share, which is what a calibrator makes; the
-    effect of one as large is shown beside it.
+    Independent Beta noise around every probability leaves the distribution of a metric unchanged, which a simulation
+    checks. The theorem holds for noise of any shape: a label with a random probability of mean p is positive with
+    probability p. It does not cover an error that all rows share, as that of a calibrator; the result has the effect of
+    a shared error of the same size.
 
     Parameters
     ----------
@@ -233,12 +235,12 @@ def robustness(
         As in `evaluate`.
     variance : float, optional
         Variance of the noise, the same around every probability, as in the paper: below v*, the smallest p (1 - p).
-    share : float, optional
-        Variance of the noise as a share of each row's p (1 - p), unless `variance` is given. Default: 0.05, for which
-        a probability of 0.5 is off by 0.11.
+    fraction : float, optional
+        Variance of the noise as a fraction of each row's p (1 - p), unless `variance` is passed. Default: 0.05, a
+        standard deviation of 0.11 around p = 0.5.
     n_resamples : int
-        Labelings to simulate under independent noise. Time and accuracy: each draws a chance and a label for every
-        missing row, and 2,000 tell laws apart that differ by 0.05.
+        Imputations to simulate under independent noise. Each draws a probability and a label for every missing row;
+        2,000 detect a distance of 0.05.
     confidence_level : float
         Probability of the intervals.
     rng : None, int or numpy Generator
@@ -247,12 +249,12 @@ def robustness(
     Returns
     -------
     Robustness
-        For each metric the law with known probabilities, with independent and with shared noise, and their distances.
+        For each metric the distribution with known probabilities, with independent and with shared noise.
 
     Notes
     -----
-    The shared error has the same Beta law around each probability, and all rows have the same quantile of it. It is a
-    mixture over 64 equally likely cases, in each of which a row has its mean probability given the case.
+    The shared error has the same Beta distribution around each probability, and all rows have the same quantile of it.
+    It is a mixture over 64 equally likely cases; in each case a row has its mean probability.
 
     Examples
     --------
@@ -261,7 +263,7 @@ def robustness(
     >>> y_score = np.tile([0.2, 0.4, 0.6, 0.8], 100)
     >>> y_true = np.where(np.arange(400) < 100, np.arange(400) % 2, np.nan)
     >>> data = dm.EvaluationSet(y_true, y_score, missingness=dm.missing.Fixed(y_score))
-    >>> result = dm.paper.robustness(data, metrics=["precision", "recall"], rng=0)
+    >>> result = dm.paper.theorem_4(data, metrics=["precision", "recall"], rng=0)
     >>> result
     <Robustness of 300 missing rows: v* 0.16, independent noise changes nothing>
     >>> effect = result["recall"]
@@ -273,17 +275,17 @@ def robustness(
     size, level = check_n_resamples(n_resamples), check_level(confidence_level)
     generator = generator_from(rng)
     if not chance.size:
-        raise InputError("evaluation_set: no label is missing, so there is no probability to be off.")
+        raise InputError("evaluation_set", "no label is missing", "Noise is that of missing labels.")
     v = chance * (1.0 - chance)
     uncertain = v > 0.0
     if not uncertain.any():
-        raise InputError("p: every missing row has probability 0 or 1, around which there is no noise (v* = 0).")
+        raise InputError("p", "every missing row has probability 0 or 1", "Around these there is no noise (v* = 0).")
     tightest = int(np.argmin(np.where(uncertain, v, np.inf)))
     v_star = float(v[tightest])
-    variance, share = _checked_noise(variance, share, v_star)
+    variance, fraction = _checked_noise(variance, fraction, v_star)
 
     def variance_of(p: FloatArray) -> FloatArray:
-        return np.full(p.shape, variance) if share is None else share * p * (1.0 - p)
+        return np.full(p.shape, variance) if fraction is None else fraction * p * (1.0 - p)
 
     alpha, beta = np.ones((2, chance.size))  # those of certain rows are not used
     alpha[uncertain], beta[uncertain] = beta_parameters(chance[uncertain], variance_of(chance[uncertain]))
@@ -307,13 +309,13 @@ def robustness(
         effects[metric.name] = NoiseEffect(known, independent, shared, *distances, slack)
     n_certain = int(evaluation_set.missing_counts[~uncertain].sum())
     counts = evaluation_set.counts()
-    return Robustness(counts, v_star, variance, share, float(chance[tightest]), n_certain, size, level, effects)
+    return Robustness(counts, v_star, variance, fraction, float(chance[tightest]), n_certain, size, level, effects)
 
 
 def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
-    """Which Beta law has this mean and this variance? Its parameters (alpha, beta).
+    """Return the parameters (alpha, beta) of the Beta distribution with this mean and this variance.
 
-    With `k = mean (1 - mean) / variance - 1` they are `k mean` and `k (1 - mean)`. There is one as long as
+    With `k = mean (1 - mean) / variance - 1` they are `k mean` and `k (1 - mean)`. It exists for
     0 < variance < mean (1 - mean).
 
     Parameters
@@ -332,10 +334,10 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
     try:
         m, v = np.broadcast_arrays(np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64))
     except (TypeError, ValueError):
-        raise InputError("mean, variance: expected numbers, or arrays of one shape.") from None
+        raise InputError("mean, variance", "expected numbers, or arrays of one shape") from None
     room = m * (1.0 - m)
     for name, good, rule in (
-        ("mean", (m > 0.0) & (m < 1.0), "A Beta law has a mean strictly between 0 and 1."),
+        ("mean", (m > 0.0) & (m < 1.0), "A Beta distribution has a mean strictly between 0 and 1."),
         ("variance", (v > 0.0) & (v < room), "With mean m it must lie strictly between 0 and m (1 - m)"),
     ):
         if not np.all(good):
@@ -343,27 +345,32 @@ def beta_parameters(mean: Numbers, variance: Numbers) -> tuple[Any, Any]:
             value = (m if name == "mean" else v).ravel()[first]
             limit = f", here {room.ravel()[first]:g}." if name == "variance" else ""
             place = f" at position {first}" if m.ndim else ""
-            raise InputError(f"{name}: {value:g}{place}. {rule}{limit}")
+            raise InputError(name, f"{value:g}{place}", f"{rule}{limit}")
     with np.errstate(over="ignore"):
         k = room / v - 1.0
     alpha, beta = k * m, k * (1.0 - m)
     return (float(alpha), float(beta)) if m.ndim == 0 else (alpha, beta)
 
 
-def _checked_noise(variance: Any, share: Any, v_star: float) -> tuple[float | None, float | None]:
-    """Variance of the noise, or its share of each row's p (1 - p): one of the two."""
+def _checked_noise(variance: Any, fraction: Any, v_star: float) -> tuple[float | None, float | None]:
+    """Return the variance of the noise, or its fraction of each row's p (1 - p): one of the two is None."""
     if variance is None:
-        share = _SHARE if share is None else share
-        if not is_number(share) or not 0.0 < share < 1.0:
-            raise InputError(f"share: {share!r}. It must lie strictly between 0 and 1.")
-        return None, float(share)
-    if share is not None:
-        raise InputError(f"share: {share!r}, but variance={variance!r} already says how much noise. Give one of them.")
+        fraction = _FRACTION if fraction is None else fraction
+        check_value("fraction", fraction)
+        return None, float(fraction)
+    if fraction is not None:
+        raise InputError(
+            "fraction",
+            f"{fraction!r}, but {setting('variance', variance)} sets the noise as well",
+            fix="Pass one of them.",
+        )
     number = is_number(variance)
     if not number or not 0.0 < variance < v_star:
         raise InputError(
-            f"variance: {variance!r}. It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of "
-            "the missing rows: from there on no Beta law has that row's p as its mean."
+            "variance",
+            f"{variance!r}",
+            f"It must lie strictly between 0 and v* = {v_star:.4g}, the smallest p (1 - p) of the missing rows. "
+            "No Beta distribution of a larger variance has that row's p as its mean.",
         )
     return float(variance), None
 

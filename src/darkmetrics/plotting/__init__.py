@@ -6,13 +6,12 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit, plot_verification
 from darkmetrics.plotting.by_group import plot_groups
-from darkmetrics.plotting.changes import plot_change, plot_disparity, plot_trend
 from darkmetrics.plotting.classes import plot_confusion, plot_per_class
-from darkmetrics.plotting.comparisons import plot_difference, plot_models
+from darkmetrics.plotting.differences import plot_change, plot_difference
 from darkmetrics.plotting.distribution import plot_distribution
+from darkmetrics.plotting.forests import plot_disparity, plot_metrics, plot_models, plot_variance
 from darkmetrics.plotting.labels import plot_reliability, plot_scores
-from darkmetrics.plotting.metrics import plot_metrics, plot_variance
-from darkmetrics.plotting.over_time import plot_over_time
+from darkmetrics.plotting.over_time import plot_over_time, plot_trend
 from darkmetrics.plotting.segments import plot_segments
 from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, plot_roc
 

@@ -10,6 +10,7 @@ from darkmetrics.missingness.delay_groups import GroupDelays
 from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.monitoring import GroupedEvaluation
 from darkmetrics.plotting import style
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,27 +49,30 @@ def plot_arrival(evaluation: Evaluation | GroupedEvaluation, *, ax: "Axes | None
     'share of labels that are in'
     """
     if not isinstance(evaluation, GroupedEvaluation):
-        style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
+        style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
     arrival = evaluation.arrival
     if arrival is None and isinstance(evaluation, Evaluation) and _learned_in_groups(evaluation):
         raise InputError(
-            "evaluation: it is one of evaluate_by, which learns from all groups at once when labels come. Give the "
-            "grouped result itself, whose arrival has it."
+            "evaluation",
+            "it is one group of evaluate_by",
+            "Delays are learned from all groups together.",
+            "Pass the grouped result.",
         )
     if arrival is None:
-        raise InputError("evaluation: its label model did not learn from ages of rows. Give age= to evaluate.")
-    ax = style.axes(ax)
+        raise InputError(
+            "evaluation", "its rows have no ages", "", f"Pass {setting('missingness')} an object of dm.missing.Delayed."
+        )
+    ax = style.new_axes(ax)
     age = np.array([0.0, *(b.high for b in arrival.bins)])
     for number, (name, of) in enumerate((("positives", arrival.positives), ("negatives", arrival.negatives))):
-        looks = style.style_of(number)
+        looks = style.series_style(number)
         share, low, high = (np.append(0.0, values) for values in (of.share, of.low, of.high))
-        ax.fill_between(age, low, high, color=looks["color"], alpha=style.depth(ax, 0.2), linewidth=0.0)
+        ax.fill_between(age, low, high, color=looks["color"], alpha=style.area_alpha(ax, 0.2), linewidth=0.0)
         ax.plot(age, share, **looks, markersize=4, markevery=(number, 4), linewidth=1.6, label=name)
     unit = " in days" if arrival.days else ""
     ax.set(xlabel=f"age{unit}", ylabel="share of labels that are in", ylim=(-0.03, 1.03))
     ax.set_xlim(0.0, arrival.oldest)
-    style.legend_above(ax, ["bands: 90%"])
-    return ax
+    return style.finish_plot(ax, notes=["bands: 90%"])
 
 
 def _learned_in_groups(evaluation: Evaluation) -> bool:

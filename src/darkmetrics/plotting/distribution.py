@@ -12,7 +12,6 @@ from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
 from darkmetrics.plotting import style
 from darkmetrics.plotting.shape import density_curve, few_atoms
-from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,12 +23,11 @@ _SHARE = 0.25
 def plot_distribution(
     evaluation: Evaluation, metric: str, *, target: float | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """What values may a metric have on these rows, or in their population, and how likely is each?
+    """Plot the distribution of one metric.
 
-    A curve (or a stem per value, where there are few) is the law of the metric given what is known about the missing
-    labels. The interval is shaded, the mean a solid line, and the square on the axis is what dropping the unlabeled
-    rows would have said. Ticks across the axis are the worst and best value that any labeling gives; an arrow points to
-    one outside the picture.
+    A curve (or a stem per value, if there are few) is the distribution given what is known about the missing labels.
+    The interval is shaded, the mean a solid line, and the square on the axis is what the labeled rows alone report.
+    Ticks on the axis are the bounds over all label assignments; an arrow points to a bound outside the picture.
 
     Parameters
     ----------
@@ -61,67 +59,66 @@ def plot_distribution(
     >>> ax.get_ylabel()
     'probability'
     """
-    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
+    style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
     distribution = evaluation[metric]
     given: Any = target
     if given is not None and not (isinstance(given, Real) and math.isfinite(given)):
-        raise InputError(f"target: {given!r}. It must be a finite number.")
-    ax = style.axes(ax)
-    notes = [style.scope_note(evaluation.scope)]
+        raise InputError("target", repr(given), "It must be a finite number.")
+    ax = style.new_axes(ax)
+    notes = [style.describe_scope(evaluation.scope)]
     places = [x for x in (evaluation.labeled_only[metric], target) if x is not None and np.isfinite(x)]
     if np.isnan(distribution.mean()):
-        style.message(ax, "undefined (0/0) whatever the missing labels are")
+        style.draw_message(ax, "undefined (0/0) whatever the missing labels are")
         ax.set(ylabel="probability", ylim=(0.0, 1.05), yticks=[0.0, 1.0])
     else:
         _draw_law(ax, distribution, evaluation.confidence_level, places)
         if distribution.undefined > 0.0:
             filled = evaluation.fills[metric]
             what = "left out" if np.isnan(filled) or distribution.given_defined else f"counts as {filled:g}"
-            notes.append(f"0/0 (P {style.chance(distribution.undefined)}) {what}")
+            notes.append(f"0/0 (P {style.format_probability(distribution.undefined)}) {what}")
     only = evaluation.labeled_only[metric]
     if np.isfinite(only):
-        _on_axis(ax, only, "s", f"labeled only {style.number(only)}", style.LABELED)
+        label = f"labeled only {style.format_value(only)}"
+        style.draw_on_axis(ax, only, label, style.LABELED_ONLY, marker="s", markersize=6, linestyle="none")
     if target is not None:
         below = 2.0 * distribution.pit(target) - distribution.cdf(
             target
         )  # P(metric < target): an atom at the target has reached it
         worst, best = distribution.support()
         certain = best < target or worst >= target
-        known = f" {style.chance(below, certain=certain)}" if np.isfinite(below) else " is undefined"
-        name = style.shortened(style.plain(metric).strip(), 20)
-        ax.axvline(target, color=style.ink(ax), linestyle=style.LINES[1], label=f"P({name} < {target:g}){known}")
-    ax.set_xlabel(style.wrapped(metric, 44))
-    style.legend_above(ax, notes)
-    return ax
+        known = f" {style.format_probability(below, certain=certain)}" if np.isfinite(below) else " is undefined"
+        name = style.shorten(style.escape_text(metric).strip(), 20)
+        ax.axvline(target, color=style.ink_color(ax), linestyle=style.LINES[1], label=f"P({name} < {target:g}){known}")
+    title = style.describe_rows(evaluation.data.counts())
+    return style.finish_plot(ax, x=style.wrap_name(metric, 44), title=title, notes=notes)
 
 
 def _draw_law(ax: "Axes", distribution: MetricDistribution, level: float, places: list[float]) -> None:
     """The law itself: curve or stems, interval, mean and possible values; `places` are to be in the picture too."""
     low, high = distribution.interval(level)
     mean, width = distribution.mean(), high - low
-    interval: dict[str, Any] = {"color": style.ESTIMATE, "linewidth": 0.0, "label": _interval_label(level, low, high)}
+    interval: dict[str, Any] = {
+        "color": style.ESTIMATE,
+        "linewidth": 0.0,
+        "label": style.interval_label(level, low, high),
+    }
     stems = few_atoms(distribution)
     if stems is not None:
         x, y = stems
         inside = (x >= low) & (x <= high)
-        ax.axvspan(low, high, alpha=style.depth(ax, 0.2), **interval)
+        ax.axvspan(low, high, alpha=style.area_alpha(ax, 0.2), **interval)
         ax.vlines(x, 0.0, y, color=style.ESTIMATE, linewidth=np.where(inside, 2.5, 1.0), zorder=3)
         ax.plot(x, y, color=style.ESTIMATE, marker="o", markersize=4, linestyle="none", zorder=3, gid="law")
         ax.set_ylabel("probability")
     else:
         x, y = density_curve(distribution)
         inside = (x >= low) & (x <= high)
-        ax.fill_between(x, y, where=inside.tolist(), alpha=style.depth(ax, 0.3), **interval)
+        ax.fill_between(x, y, where=inside.tolist(), alpha=style.area_alpha(ax, 0.3), **interval)
         ax.plot(x, y, color=style.ESTIMATE, gid="law")
         ax.set_ylabel("density")
-    ax.axvline(mean, color=style.ESTIMATE, linewidth=1.2, label=f"mean {style.number(mean, width)}")
+    ax.axvline(mean, color=style.ESTIMATE, linewidth=1.2, label=f"mean {style.format_value(mean, width)}")
     ax.set_ylim(0.0, 1.08 * float(y.max()))
     _set_view(ax, distribution, np.array([x[0], x[-1], low, high, *places]))
-
-
-def _interval_label(level: float, low: float, high: float) -> str:
-    width = high - low
-    return f"{level_text(level)}: {style.number(low, width)} to {style.number(high, width)}"
 
 
 def _set_view(ax: "Axes", distribution: MetricDistribution, shown: FloatArray) -> None:
@@ -133,27 +130,13 @@ def _set_view(ax: "Axes", distribution: MetricDistribution, shown: FloatArray) -
         left, right = float(reach.min()), float(reach.max())
     margin = 0.05 * (right - left) if right > left else 0.05 * max(abs(left), 1.0)
     ax.set_xlim(left - margin, right + margin)
-    words = " to ".join(style.number(end) for end in ends)
-    label = f"possible {words}" if distribution.bounds_sharp else f"possible within {words}"
+    words = " to ".join(style.format_value(end) for end in ends)
+    label = f"bounds {words}" if distribution.bounds_sharp else f"bounds ({words})"
     for end, arrow in zip(ends, ("<", ">"), strict=True):
         outside = not left <= end <= right
         place = float(np.clip(end, left - margin, right + margin))
-        marker = arrow if outside else "|"
-        _on_axis(ax, place, marker, label, style.ink(ax), size=6 if outside else 12)
+        look: dict[str, Any] = {"marker": arrow, "markersize": 6, "markeredgewidth": 0.0}
+        if not outside:
+            look = {"marker": "|", "markersize": 12, "markeredgewidth": 2.0}
+        style.draw_on_axis(ax, place, label, style.ink_color(ax), linestyle="none", **look)
         label = "_"  # one entry for both
-
-
-def _on_axis(ax: "Axes", x: float, marker: str, label: str, colour: str, size: float = 6.0) -> None:
-    ax.plot(
-        [x],
-        [0.0],
-        marker=marker,
-        markersize=size,
-        markeredgewidth=2.0 if marker == "|" else 0.0,
-        color=colour,
-        linestyle="none",
-        label=label,
-        clip_on=False,
-        zorder=4,
-        transform=ax.get_xaxis_transform(),
-    )

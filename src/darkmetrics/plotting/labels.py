@@ -55,8 +55,8 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     >>> ax.get_ylabel()
     'share of positive labels'
     """
-    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
-    ax = style.axes(ax)
+    style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
+    ax = style.new_axes(ax)
     ax.set(
         xlim=(-0.03, 1.03),
         ylim=(-0.03, 1.03),
@@ -64,13 +64,13 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         ylabel="share of positive labels",
     )
     if not evaluation.data.missing_cells.size or not evaluation.data.n_labeled:
-        style.message(ax, "no missing labels" if evaluation.data.n_labeled else "no labeled rows to compare with")
+        style.draw_message(ax, "no missing labels" if evaluation.data.n_labeled else "no labeled rows to compare with")
         return ax
     bins = _reliability(evaluation)
     if not bins.believed.size:
-        style.message(ax, "no scores that both labeled and missing rows have")
+        style.draw_message(ax, "no scores that both labeled and missing rows have")
         return ax
-    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.grey(ax), linewidth=0.8, linestyle=style.LINES[1], zorder=1)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.muted_color(ax), linewidth=0.8, linestyle=style.LINES[1], zorder=1)
     level = level_text(evaluation.confidence_level)
     ax.errorbar(
         bins.believed,
@@ -87,13 +87,12 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
         bins.share,
         s=25.0 + 100.0 * bins.labeled / bins.labeled.max(),
         color=style.ESTIMATE,
-        edgecolor=style.paper(ax),
+        edgecolor=style.background_color(ax),
         zorder=3,
         label=_size_label(bins.labeled),
     )
     left_out = f"{bins.left_out} of {bins.left_out + bins.believed.size} bins left out"
-    style.legend_above(ax, [left_out] if bins.left_out else [])
-    return ax
+    return style.finish_plot(ax, notes=[left_out] if bins.left_out else [])
 
 
 class _Bins(NamedTuple):
@@ -176,29 +175,30 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel()
     'score'
     """
-    style.checked("evaluation", evaluation, Evaluation, "what evaluate returns")
-    ax = style.axes(ax)
+    style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
+    ax = style.new_axes(ax)
     data, cells = evaluation.data, evaluation.data.cells
     edges = _edges(cells.score, min(n for n in (data.n_labeled, data.n_missing) if n))
-    for words, count, filled, colour, line in (
-        ("labeled", cells.positives + cells.negatives, True, style.LABELED, style.LINES[0]),
+    for words, count, filled, color, line in (
+        ("labeled", cells.positives + cells.negatives, True, style.LABELED_ONLY, style.LINES[0]),
         ("missing", cells.missing, False, style.ESTIMATE, style.LINES[1]),
     ):
         rows = int(count.sum())
         label = f"{words} ({rows:,} {'row' if rows == 1 else 'rows'})"
         height = np.histogram(cells.score, edges, weights=count)[0] / max(rows, 1)
         if not rows:
-            ax.plot([], [], color=colour, linestyle=line, label=label)
+            ax.plot([], [], color=color, linestyle=line, label=label)
             continue
         if filled:
-            ax.stairs(height, edges, fill=True, color=colour, alpha=style.depth(ax, 0.25))
-        ax.stairs(height, edges, color=colour, linestyle=line, linewidth=1.6, label=label)
+            ax.stairs(height, edges, fill=True, color=color, alpha=style.area_alpha(ax, 0.25))
+        ax.stairs(height, edges, color=color, linestyle=line, linewidth=1.6, label=label)
     if data.threshold is not None:
-        ax.axvline(data.threshold, color=style.ink(ax), linestyle=style.LINES[3], label=f"threshold {data.threshold:g}")
+        ax.axvline(
+            data.threshold, color=style.ink_color(ax), linestyle=style.LINES[3], label=f"threshold {data.threshold:g}"
+        )
     ax.set(xlabel="score", ylabel="share of rows")
     ax.set_ylim(bottom=0.0)
-    style.legend_above(ax)
-    return ax
+    return style.finish_plot(ax)
 
 
 def _edges(score: FloatArray, rows: int) -> FloatArray:

@@ -1,4 +1,4 @@
-"""plot_over_time: one metric per period, beside what the labeled rows alone say."""
+"""plot_over_time and plot_trend: one metric over the periods, next to what the labeled rows alone report."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -8,21 +8,26 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import GroupLike
+from darkmetrics.changes import Trend
 from darkmetrics.exceptions import InputError
 from darkmetrics.monitoring import Alerts, GroupedEvaluation, GroupSummary
 from darkmetrics.monitoring.groups import Key, key_text
 from darkmetrics.monitoring.periods import time_name
 from darkmetrics.plotting import style
+from darkmetrics.plotting.forests import draw_labeled_only, draw_ticks
 from darkmetrics.plotting.summaries import (
     Column,
     column_of,
-    draw_labeled_only,
     draw_means,
+    draw_target,
+    judged_ends,
     metric_of,
     plain_text,
     view_of,
+    view_values,
 )
-from darkmetrics.tables import level_text
+from darkmetrics.tables import chance_text, level_text
+from darkmetrics.wording import setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,11 +54,11 @@ def plot_over_time(
     before: GroupedEvaluation | Alerts | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """How does a metric move from period to period, and how much of that may late labels still change?
+    """Plot one metric over the periods, with the fraction of labels that are missing.
 
-    Each period has its interval (bar) and its mean (dot), and beside them what dropping the unlabeled rows would have
-    said (open square). The foot of the picture shows the share of labels that are missing: recent periods have many,
-    and wide bars. A diamond marks an alert; periods with too few labels are grey, with an open dot.
+    Each period has the interval (bar), the mean (dot) and what the labeled rows alone report (hollow square). The foot
+    shows the fraction of labels that are missing: recent periods have many, and wide intervals. A diamond marks an
+    alert; periods with too few labels are hollow.
 
     Parameters
     ----------
@@ -69,12 +74,11 @@ def plot_over_time(
         The same periods as evaluated earlier, when fewer labels had arrived: hatched bars behind, which show what late
         labels have changed and whether they changed it within the intervals.
     ax : Axes, optional
-        Axes to draw on; a new figure if none are given.
+        Axes to draw on; by default a new figure.
 
     Returns
     -------
     Axes
-        Those drawn on.
 
     Examples
     --------
@@ -94,27 +98,31 @@ def plot_over_time(
     """
     view = view_of("result", result)
     result, name = view.grouped, metric_of(view, metric)
-    chosen, line = _line_of(view, segment, name)
-    earlier = None if before is None else _earlier(result, before, chosen, name, line.periods)
-    ax = style.axes(ax)
+    key, line = _select_segment(view, segment, name)
+    earlier = None if before is None else _earlier(result, before, key, name, line.periods)
+    ax = style.new_axes(ax)
     x = places_of(line.periods)
     target = view.targets.get(name)
-    floor = _set_view(ax, line.column, earlier, target)
+    shown = [view_values([line.column], target), *([] if earlier is None else judged_ends(earlier))]
+    floor = _set_view(ax, np.concatenate(shown))
     if earlier is not None:
-        before_width = 1.0 if x.size > _CROWD else _EARLIER
-        _draw_bars(ax, x, earlier, floor, before_width, "as evaluated before", hatch="////", band=x.size > _BAND)
+        width = 1.0 if x.size > _CROWD else _EARLIER
+        _draw_bars(ax, x, earlier, floor, width, "as evaluated before", hatch="////", band=x.size > _BAND)
     draw_periods(ax, x, line.column, level_text(result.confidence_level), floor)
-    if target is not None:
-        ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.2, label=f"target {target:g}")
+    draw_target(ax, target)
     _draw_missing(ax, x, line.column, earlier)
     name_periods(ax, x, [key_text(period, result.period) for period in line.periods])
-    ax.set_xlabel(style.wrapped(line.name, 40))
-    of_segment = f"\n{plain_text(', '.join(map(key_text, chosen)), 30).strip()}" if chosen else ""
-    ax.set_ylabel(style.wrapped(name, 30) + of_segment)
+    of_segment = f"\n{plain_text(', '.join(map(key_text, key)), 30).strip()}" if key else ""
     if np.isnan(line.column.mean).all() and not line.column.small.any():
-        style.message(ax, "undefined (0/0) in every period")
-    style.legend_above(ax, [style.scope_note(result.total.scope)])
-    return ax
+        style.draw_message(ax, "undefined (0/0) in every period")
+    return style.finish_plot(
+        ax,
+        x=style.wrap_name(line.name, 40),
+        y=style.wrap_name(name, 30) + of_segment,
+        title="" if key else style.describe_rows(result.total.data.counts()),
+        notes=[style.describe_scope(result.total.scope)],
+        grid="y",
+    )
 
 
 class _Line(NamedTuple):
@@ -125,7 +133,7 @@ class _Line(NamedTuple):
     column: Column
 
 
-def _line_of(view: Alerts, segment: GroupLike, metric: str) -> tuple[Key, _Line]:
+def _select_segment(view: Alerts, segment: GroupLike, metric: str) -> tuple[Key, _Line]:
     """The segment to draw and its periods."""
     lines = lines_of(view, metric)
     chosen = _segment(lines, segment, [name for name in view.grouped.names if name != lines[next(iter(lines))].name])
@@ -138,8 +146,11 @@ def lines_of(view: Alerts, metric: str) -> dict[Key, _Line]:
     time = time_name(result.names, result.time, result.groups)
     if time is None:
         raise InputError(
-            f"result: has no periods, only {' and '.join(map(repr, result.names))}. Give evaluate_by dates, "
-            "such as time='booked', period='month', or a column that is in order as time=."
+            "result",
+            f"has no periods, only {' and '.join(map(repr, result.names))}",
+            "",
+            f"Pass dates to evaluate_by, such as {setting('time', 'booked')}, {setting('period', 'month')}, or an "
+            f"ordered column as {setting('time')}.",
         )
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
@@ -156,7 +167,7 @@ def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> K
     if segment is _ANY and len(lines) == 1:
         return next(iter(lines))
     if not names:
-        raise InputError(f"segment: {segment!r}, but there are periods only. Leave it out.")
+        raise InputError("segment", f"{segment!r}, but there are periods only", "", "Leave it out.")
     key = segment if isinstance(segment, tuple) else (segment,)
     if key in lines:
         return key
@@ -164,7 +175,7 @@ def _segment(lines: dict[Key, _Line], segment: GroupLike, names: list[str]) -> K
     there = f"{', '.join(known[:5])}{f' and {len(known) - 5:,} more' if len(known) > 5 else ''}"
     found = f"there are {len(lines):,} of {', '.join(names)}" if segment is _ANY else f"there is none {segment!r}"
     all_of_them = ", or draw all with plot_segments" if segment is _ANY else ""
-    raise InputError(f"segment: {found}. Say which one to draw{all_of_them}: {there}.")
+    raise InputError("segment", found, "", f"Pass the one to draw{all_of_them}: {there}.")
 
 
 def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, periods: list[Any]) -> Column:
@@ -173,9 +184,9 @@ def _earlier(result: GroupedEvaluation, before: Any, chosen: Key, metric: str, p
     before = view.grouped
     if before.names != result.names or before.time != result.time:
         there, here = (", ".join(map(repr, one.names)) for one in (before, result))
-        raise InputError(f"before: is by {there}, but result is by {here}. Evaluate both by the same columns.")
+        raise InputError("before", f"is by {there}, but result is by {here}", "", "Evaluate both by the same columns.")
     if metric not in before.metrics:
-        raise InputError(f"before: has no {metric!r}. Evaluate it with the same metrics.")
+        raise InputError("before", f"has no {metric!r}", "", "Evaluate it with the same metrics.")
     place = len(chosen) if result.time is not None else 0
     keys = [(*chosen[:place], period, *chosen[place:]) for period in periods]
     groups = [before.groups.get(key) for key in keys]
@@ -221,21 +232,22 @@ def _draw_bars(
 ) -> None:
     """Intervals; hatched and pale if they are earlier ones, without a filling if there are too few labels.
 
-    A `band` has no edges, and is grey where there are too few labels.
+    A `band` has no edges, and is gray where there are too few labels.
     """
     # Where there is no law, as with no labels at all, what is possible takes its place.
     no_law = np.isnan(column.low) & column.small
     ends = np.where(no_law, column.lowest, column.low), np.where(no_law, column.highest, column.high)
-    seen = np.isfinite(ends[0]) & (ends[1] > floor)
+    # A period with too few labels and an interval of no width has its hollow dot alone.
+    seen = np.isfinite(ends[0]) & (ends[1] > floor) & ~(column.small & ~(ends[1] > ends[0]))
     if not seen.any():
         return
-    look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": style.depth(ax, 0.35), "linewidth": 0.0}
+    look: dict[str, Any] = {"color": style.ESTIMATE, "alpha": style.area_alpha(ax, 0.35), "linewidth": 0.0}
     if hatch is None and band:
-        look["color"] = style.grey(ax)
+        look["color"] = style.muted_color(ax)
     elif hatch is None:
-        look = {"facecolor": "none", "edgecolor": style.grey(ax), "linewidth": 1.0, "linestyle": style.LINES[3]}
+        look = {"facecolor": "none", "edgecolor": style.muted_color(ax), "linewidth": 1.0, "linestyle": style.LINES[3]}
     elif hatch:
-        look = {**style.pale(ax), "linewidth": 0.0 if band else 0.8}
+        look = {**style.earlier_look(ax), "linewidth": 0.0 if band else 0.8}
     low, high = np.maximum(ends[0][seen], floor), ends[1][seen]
     if band:
         # Each period as two points, so that one alone is seen, and gaps stay gaps.
@@ -256,22 +268,12 @@ def _draw_values(ax: "Axes", x: FloatArray, column: Column, sizes: tuple[float, 
     draw_means(ax, x, column.mean, column, sizes[1])
 
 
-def _set_view(ax: "Axes", column: Column, earlier: Column | None, target: float | None) -> float:
-    """Room for everything above the foot; the value at which that begins."""
-    numbers = [column.mean, column.labeled_only, np.array([np.nan if target is None else target])]
-    for one in (column, *([] if earlier is None else [earlier])):
-        # Groups with few labels may have intervals that leave no room for others.
-        sure = ~one.small if not one.small.all() else one.small
-        numbers += [one.low[sure], one.high[sure]]
-    drawn = np.concatenate(numbers)
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
-    margin = 0.06 * (high - low) or 0.05 * max(abs(low), 1.0)
-    low, high = low - margin, high + margin
+def _set_view(ax: "Axes", values: FloatArray) -> float:
+    """Show all values above the foot; return the value at which the foot ends."""
+    low, high = style.set_view(ax, "y", values, 0.06)
     ax.set_ylim(low - (high - low) * _FOOT / (1.0 - _FOOT), high)
-    # Values that stand beside the foot would be read as shares.
+    # Ticks next to the foot would be read as fractions.
     ax.set_yticks([tick for tick in ax.get_yticks() if low <= tick <= high])
-    style.grid(ax, "y")
     return low
 
 
@@ -281,9 +283,9 @@ def _draw_missing(ax: "Axes", x: FloatArray, column: Column, earlier: Column | N
     crowd = x.size > _CROWD
     if earlier is not None:
         share, width = np.nan_to_num(earlier.missing), 1.0 if crowd else _EARLIER
-        foot.bar(x, share, width, **style.pale(ax))
-    foot.bar(x, column.missing, 1.0 if crowd else _NOW, color=style.grey(ax))
-    foot.axhline(1.0, color=style.pale(ax)["edgecolor"], linewidth=0.8)
+        foot.bar(x, share, width, **style.earlier_look(ax))
+    foot.bar(x, column.missing, 1.0 if crowd else _NOW, color=style.muted_color(ax))
+    foot.axhline(1.0, color=style.earlier_look(ax)["edgecolor"], linewidth=0.8)
     foot.set_ylim(0.0, 1.0 / _FOOT)
     foot.set_yticks([0.0, 0.5, 1.0], ["0%", "missing", "100%"], fontsize="x-small")
     foot.tick_params(axis="y", length=0.0)
@@ -296,3 +298,53 @@ def name_periods(ax: "Axes", x: FloatArray, names: list[str], letters: int = _LE
     step = max(1, -(-len(names) * (max(map(len, shown)) + 2) // letters))
     places = list(range(len(names) - 1, -1, -step))
     ax.set_xticks(x[places].tolist(), [shown[place] for place in places])
+
+
+def plot_trend(trend: Trend, *, ax: "Axes | None" = None) -> "Axes":
+    """Plot a metric over the periods with the straight line of its trend.
+
+    Bars and ticks are intervals and means of the periods; the line has the mean slope, the band its interval.
+
+    Parameters
+    ----------
+    trend : Trend
+        The result of `GroupedEvaluation.trend`.
+    ax : Axes, optional
+        Axes to draw on; by default a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import darkmetrics as dm
+    >>> rows = [("2026-05", 1, 0.9), ("2026-05", 0, 0.1), ("2026-06", 1, 0.9), ("2026-06", 0, 0.7)]
+    >>> table = pd.DataFrame(rows, columns=["month", "y", "p"])
+    >>> result = dm.evaluate_by("y", "p", data=table, by="month", metrics="accuracy")
+    >>> dm.plotting.plot_trend(result.trend("accuracy")).get_ylabel()
+    'accuracy'
+    """
+    style.validate_result("trend", trend, Trend, "what trend returns")
+    ax = style.new_axes(ax)
+    x, mean = np.array(trend.positions), np.array(trend.means)
+    low, high = np.array(trend.intervals).T
+    ax.vlines(x, low, high, color=style.ESTIMATE, linewidth=4.0, label=f"{level_text(trend.confidence_level)} interval")
+    draw_ticks(ax, x, mean, "_")
+    if np.isnan(trend.distribution.mean()):
+        style.draw_message(ax, "undefined (0/0) in one of the periods")
+    else:
+        slopes = np.array([trend.distribution.mean(), *trend.distribution.interval(trend.confidence_level)])
+        # Steeper and flatter lines cross at the mean period.
+        at = np.array([x.min(), x.mean(), x.max()])
+        lines = mean.mean() + np.multiply.outer(slopes, at - x.mean())
+        label = f"{style.format_value(float(slopes[0]), float(slopes[2] - slopes[1]))} per {trend.unit}"
+        ax.plot(at, lines[0], color=style.LABELED_ONLY, linestyle=style.LINES[1], label=label)
+        look: dict[str, Any] = {"color": style.LABELED_ONLY, "alpha": style.area_alpha(ax, 0.2), "linewidth": 0.0}
+        ax.fill_between(at, lines[1:].min(axis=0), lines[1:].max(axis=0), **look)
+    falling, rising = trend.probability_decreasing(), trend.probability_increasing()
+    direction, probability = ("falling", falling) if not falling < rising else ("rising", rising)
+    name_periods(ax, x, list(trend.periods))
+    notes = [f"{direction}: {chance_text(probability)}", style.describe_scope(trend.scope)]
+    return style.finish_plot(ax, x=trend.unit, y=style.wrap_name(trend.metric.name, 30), notes=notes, grid="y")

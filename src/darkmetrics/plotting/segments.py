@@ -4,13 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from darkmetrics.data.rules import is_whole
-from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.monitoring import Alerts, GroupedEvaluation
 from darkmetrics.monitoring.groups import key_text
 from darkmetrics.plotting import style
 from darkmetrics.plotting.over_time import draw_periods, lines_of, name_periods, places_of
-from darkmetrics.plotting.summaries import metric_of, plain_text, view_of
+from darkmetrics.plotting.summaries import draw_target, metric_of, plain_text, validate_count, view_of, view_values
 from darkmetrics.tables import level_text
 
 if TYPE_CHECKING:
@@ -23,11 +21,11 @@ _NAME, _LETTERS = 26, 20
 
 
 def plot_segments(result: GroupedEvaluation | Alerts, metric: str | None = None, *, most: int = 12) -> "list[Axes]":
-    """How does a metric move from period to period in every segment?
+    """Plot one metric over the periods of every segment, in small plots on the same scales.
 
-    A small picture per segment, all on the same scales: intervals (bars), means (dots on a line) and what dropping the
-    unlabeled rows would have said (open squares). A diamond marks an alert; periods with too few labels are grey, with
-    an open dot. Segments with alerts come first. `plot_over_time(result, segment=...)` draws one of them large.
+    Each plot has intervals (bars), means (dots on a line) and what the labeled rows alone report (hollow squares). A
+    diamond marks an alert; periods with too few labels are hollow. Segments with alerts come first.
+    `plot_over_time(result, segment=...)` draws one segment in a large plot.
 
     Parameters
     ----------
@@ -36,7 +34,7 @@ def plot_segments(result: GroupedEvaluation | Alerts, metric: str | None = None,
     metric : str, optional
         Which metric to draw; by default the first one that has a target, else the first one.
     most : int, default 12
-        At most so many segments are drawn, and a note says how many are not.
+        Maximum number of segments; a note says how many are not drawn.
 
     Returns
     -------
@@ -57,33 +55,30 @@ def plot_segments(result: GroupedEvaluation | Alerts, metric: str | None = None,
     """
     view = view_of("result", result)
     result, name = view.grouped, metric_of(view, metric)
-    count: Any = most
-    if not is_whole(count) or count < 1:
-        raise InputError(f"most: {most!r}. It must be a whole number of at least 1.")
+    max_segments = validate_count("most", most)
     lines = lines_of(view, name)
     order = sorted(lines, key=lambda key: not lines[key].column.alert.any())  # a stable sort
-    drawn, left_out = order[:most], len(order) - most
+    drawn, left_out = order[:max_segments], len(order) - max_segments
     figure, head, axes = _figure(len(drawn))
     target = view.targets.get(name)
     periods = sorted({period for key in drawn for period in lines[key].periods}, key=_sorted_last)
     places = dict(zip(periods, places_of(periods), strict=True))
-    _set_view(axes, [lines[key].column for key in drawn], target)
+    style.set_view(axes[0], "y", view_values([lines[key].column for key in drawn], target), 0.06)
     for ax, key in zip(axes, drawn, strict=True):
         x = np.array([places[period] for period in lines[key].periods])
         level, floor = level_text(result.confidence_level), ax.get_ylim()[0]
         draw_periods(ax, x, lines[key].column, level, floor, small_signs=True)
-        if target is not None:
-            ax.axhline(target, color=style.ink(ax), linestyle=style.LINES[1], linewidth=1.0, label=f"target {target:g}")
+        draw_target(ax, target)
         ax.set_title(plain_text(", ".join(map(key_text, key)), _NAME), fontsize="small", loc="left")
         ax.tick_params(labelsize="x-small")
         name_periods(ax, np.array(list(places.values())), [key_text(p, result.period) for p in periods], _LETTERS)
         ax.set_xlim(-0.6, max(places.values()) + 0.6)
-        style.grid(ax, "y")
-    figure.supylabel(style.wrapped(name, 30), fontsize="medium")
-    figure.supxlabel(style.wrapped(next(iter(lines.values())).name, 40), fontsize="medium")
-    notes = [style.scope_note(result.total.scope)]
+        style.draw_grid(ax, "y")
+    figure.supylabel(style.wrap_name(name, 30), fontsize="medium")
+    figure.supxlabel(style.wrap_name(next(iter(lines.values())).name, 40), fontsize="medium")
+    notes = [style.describe_scope(result.total.scope)]
     notes += [f"{left_out:,} {'segment' if left_out == 1 else 'segments'} not drawn"] if left_out > 0 else []
-    style.legend_of_all(head, axes, notes)
+    style.add_figure_legend(head, axes, notes)
     return axes
 
 
@@ -93,10 +88,7 @@ def _figure(count: int) -> "tuple[Any, Axes, list[Axes]]":
     The head is axes of no height: what stands on them has a place in the layout, a title of the figure stands above it.
     A legend of the figure itself would lie under its title.
     """
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
+    plt = style.load_pyplot()
     across = min(_ACROSS, count)
     down = -(-count // across)
     size = (_WIDTH * max(across, 2), _TOP + _HEIGHT * down)
@@ -111,19 +103,6 @@ def _figure(count: int) -> "tuple[Any, Axes, list[Axes]]":
         for ax in axes[count - across : count]:
             ax.tick_params(labelbottom=True)
     return figure, head, axes[:count]
-
-
-def _set_view(axes: "list[Axes]", columns: list[Any], target: float | None) -> None:
-    """The same scale for all, with room for every mean and every interval that says something."""
-    numbers = [np.array([np.nan if target is None else target])]
-    for column in columns:
-        sure = ~column.small if not column.small.all() else column.small
-        numbers += [column.mean, column.labeled_only, column.low[sure], column.high[sure]]
-    drawn = np.concatenate(numbers)
-    drawn = drawn[np.isfinite(drawn)]
-    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
-    margin = 0.06 * (high - low) or 0.05 * max(abs(low), 1.0)
-    axes[0].set_ylim(low - margin, high + margin)
 
 
 def _sorted_last(period: Any) -> tuple[bool, Any]:

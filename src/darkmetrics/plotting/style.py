@@ -1,28 +1,31 @@
-"""What all plots share: colours, markers, line styles and hatches, axes of their own, legends and texts.
+"""The skeleton of all plots: axes, colors, markers, line styles and hatches, legend, title and texts.
 
-Whatever colour tells apart, a marker, a line style or a hatch tells apart too: plots are read in grey as well.
+Series differ by marker, line style or hatch as well as by color: plots are printed in gray, too.
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from darkmetrics._text import counted
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.plotting.titles import keep_title_above
-from darkmetrics.tables import decimals_for, number_text
+from darkmetrics.tables import chance_text, decimals_for, level_text, number_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, told apart by colour-blind readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+# Okabe and Ito's colors, told apart by color-blind readers.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 # As dash patterns: solid, dashed, dash-dotted, dotted, long-dashed, dash-dot-dotted.
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (6, 2, 1, 2)), (0, (1, 1.5)), (0, (9, 3)), (0, (6, 2, 1, 2, 1, 2)))
 HATCHES = ("", "////", "....")
 # What is estimated, what dropping the unlabeled rows says, and what a user wants to reach.
-ESTIMATE, LABELED, TARGET = COLOURS[0], COLOURS[1], "0.1"
-GREY = "0.45"
+ESTIMATE, LABELED_ONLY, TARGET = COLORS[0], COLORS[1], "0.1"
+GRAY = "0.45"
 
 # Inches; small, so that letters stay readable when the picture is shown 400 pixels wide.
 WIDTH, HEIGHT = 4.8, 3.4
@@ -30,20 +33,25 @@ WIDTH, HEIGHT = 4.8, 3.4
 _HALF, _WHOLE = 28, 46
 
 
-def axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Axes":
+def new_axes(ax: "Axes | None", height: float = HEIGHT, width: float = WIDTH) -> "Axes":
     """The axes to draw on: those given, or those of a new figure."""
     if ax is not None:
         return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MethodError("plot: needs matplotlib; pip install 'darkmetrics[plot]'.") from None
-    new: Axes = plt.subplots(figsize=(width, height), layout="constrained")[1]
+    new: Axes = load_pyplot().subplots(figsize=(width, height), layout="constrained")[1]
     return new
 
 
-def paper(ax: "Axes") -> tuple[float, float, float]:
-    """The colour that is drawn on: of the axes, of the figure where these are clear, white where both are."""
+def load_pyplot() -> Any:
+    """Return the module that makes figures, or raise an error that says how to install it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise MethodError("plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.") from None
+    return plt
+
+
+def background_color(ax: "Axes") -> tuple[float, float, float]:
+    """The color that is drawn on: of the axes, of the figure where these are clear, white where both are."""
     from matplotlib.colors import to_rgba
 
     red, green, blue, depth = to_rgba(ax.get_facecolor())
@@ -54,64 +62,64 @@ def paper(ax: "Axes") -> tuple[float, float, float]:
 
 def is_dark(ax: "Axes") -> bool:
     """Whether the paper is dark, as with the style "dark_background"."""
-    red, green, blue = paper(ax)
+    red, green, blue = background_color(ax)
     return 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
 
 
-def ink(ax: "Axes") -> str:
-    """The colour of lines and marks that are neither one side nor the other."""
+def ink_color(ax: "Axes") -> str:
+    """The color of lines and marks that are neither one side nor the other."""
     return "0.95" if is_dark(ax) else TARGET
 
 
-def grey(ax: "Axes") -> str:
-    """The colour of what steps back."""
-    return "0.65" if is_dark(ax) else GREY
+def muted_color(ax: "Axes") -> str:
+    """The color of what steps back."""
+    return "0.65" if is_dark(ax) else GRAY
 
 
-def faint(ax: "Axes") -> str:
-    """The colour of what is hardly seen: lines to read values by."""
+def grid_color(ax: "Axes") -> str:
+    """The color of what is hardly seen: lines to read values by."""
     return "0.25" if is_dark(ax) else "0.9"
 
 
-def depth(ax: "Axes", on_white: float) -> float:
-    """How dense the colour of an area is that lies behind others: as plain to see on dark paper as it is on white."""
+def area_alpha(ax: "Axes", on_white: float) -> float:
+    """How dense the color of an area is that lies behind others: as plain to see on dark paper as it is on white."""
     return 1.5 * on_white + 0.05 if is_dark(ax) else on_white
 
 
-def pale(ax: "Axes") -> dict[str, Any]:
+def earlier_look(ax: "Axes") -> dict[str, Any]:
     """How something earlier looks: hatched, behind what is said now."""
     face, edge = ("0.15", "0.45") if is_dark(ax) else ("0.95", "0.7")
     return {"facecolor": face, "edgecolor": edge, "hatch": HATCHES[1]}
 
 
-def grid(ax: "Axes", axis: Literal["x", "y"]) -> None:
+def draw_grid(ax: "Axes", axis: Literal["x", "y"]) -> None:
     """Lines to read values by, behind everything."""
-    ax.grid(axis=axis, color=faint(ax), linewidth=0.8)
+    ax.grid(axis=axis, color=grid_color(ax), linewidth=0.8)
     ax.set_axisbelow(True)
 
 
-def checked(argument: str, result: Any, kind: type, how: str) -> None:
+def validate_result(argument: str, result: Any, kind: type, how: str) -> None:
     """What is drawn must be a result of the kind that a plot is for; `how` says where to get one."""
     if not isinstance(result, kind):
-        raise InputError(f"{argument}: expected {how}, got {type(result).__name__}.")
+        raise InputError(argument, f"expected {how}, got {type(result).__name__}")
 
 
-def style_of(number: int) -> dict[str, Any]:
-    """Colour, marker and line style of a series; after six they come back in other company."""
-    shift = number // len(COLOURS)
+def series_style(number: int) -> dict[str, Any]:
+    """Color, marker and line style of a series; after six they come back in other company."""
+    shift = number // len(COLORS)
     return {
-        "color": COLOURS[number % len(COLOURS)],
+        "color": COLORS[number % len(COLORS)],
         "marker": MARKERS[(number + shift) % len(MARKERS)],
         "linestyle": LINES[(number + 2 * shift) % len(LINES)],
     }
 
 
-def scope_note(scope: str) -> str:
+def describe_scope(scope: str) -> str:
     """What intervals are for, as a line of a legend."""
     return "for the population" if scope == "population" else "for these rows"
 
 
-def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> None:
+def add_legend(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> None:
     """A legend above the axes, where no data are; `notes` are lines without a sign.
 
     It begins at the left of the axes, or ends at their right: where names on the left take much of the width.
@@ -125,7 +133,7 @@ def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> N
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= _HALF else 1
     legend = ax.legend(
         handles,
-        [shortened(label, _WHOLE) for label in labels],
+        [shorten(label, _WHOLE) for label in labels],
         loc="lower left" if side == "left" else "lower right",
         bbox_to_anchor=(0.0 if side == "left" else 1.0, 1.01),
         ncols=columns,
@@ -138,7 +146,58 @@ def legend_above(ax: "Axes", notes: Sequence[str] = (), side: str = "left") -> N
     keep_title_above(ax, legend)
 
 
-def legend_of_all(head: "Axes", axes: "Sequence[Axes]", notes: Sequence[str]) -> None:
+def finish_plot(
+    ax: "Axes",
+    *,
+    x: str = "",
+    y: str = "",
+    title: str = "",
+    notes: Sequence[str] = (),
+    grid: Literal["x", "y"] | None = None,
+    side: str = "left",
+) -> "Axes":
+    """Name the axes and add grid, legend and title: what every plot ends with. A title that is there is kept."""
+    if x:
+        ax.set_xlabel(x)
+    if y:
+        ax.set_ylabel(y)
+    if grid is not None:
+        draw_grid(ax, grid)
+    add_legend(ax, notes, side)
+    if title and not any(ax.get_title(place) for place in ("left", "center", "right")):
+        ax.set_title(escape_text(title), fontsize="medium")
+    return ax
+
+
+def describe_rows(counts: Mapping[str, int]) -> str:
+    """Return how many rows were evaluated and how many labels are missing, for a title."""
+    missing = counts["missing"] / max(counts["rows"], 1)
+    return f"{counted(counts['rows'], 'row')}, {chance_text(missing)} of labels missing"
+
+
+def interval_label(level: float, low: float, high: float) -> str:
+    """Return an interval with its level, as a line of a legend."""
+    return f"{level_text(level)}: {format_value(low, high - low)} to {format_value(high, high - low)}"
+
+
+def draw_on_axis(ax: "Axes", x: Any, label: str, color: str, **look: Any) -> None:
+    """Draw a marker, or a bar between two values, on the horizontal axis."""
+    place = {"transform": ax.get_xaxis_transform(), "clip_on": False, "zorder": 4}
+    ax.plot(np.atleast_1d(x), np.zeros(np.size(x)), color=color, label=label, **{**place, **look})
+
+
+def set_view(ax: "Axes", axis: Literal["x", "y"], values: Any, margin: float) -> tuple[float, float]:
+    """Show all finite values with a margin, which is a fraction of their range; return both ends."""
+    drawn = np.asarray(values, dtype=np.float64).ravel()
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = (float(drawn.min()), float(drawn.max())) if drawn.size else (0.0, 1.0)
+    space = margin * (high - low) or 0.05 * max(abs(low), 1.0)
+    limits = low - space, high + space
+    (ax.set_xlim if axis == "x" else ax.set_ylim)(*limits)
+    return limits
+
+
+def add_figure_legend(head: "Axes", axes: "Sequence[Axes]", notes: Sequence[str]) -> None:
     """One legend on the head of a figure, with every sign that is in one of its axes."""
     from matplotlib.lines import Line2D
 
@@ -163,26 +222,28 @@ def legend_of_all(head: "Axes", axes: "Sequence[Axes]", notes: Sequence[str]) ->
     )
 
 
-def message(ax: "Axes", text: str) -> None:
+def draw_message(ax: "Axes", text: str) -> None:
     """A sentence in place of data, where there are none to draw."""
     # On a patch of its own, so that no line runs through it.
-    patch = {"facecolor": paper(ax), "edgecolor": "none"}
+    patch = {"facecolor": background_color(ax), "edgecolor": "none"}
     folds = textwrap.fill(text, 36)
-    ax.text(0.5, 0.5, folds, ha="center", va="center", color=grey(ax), bbox=patch, transform=ax.transAxes, zorder=5)
+    ax.text(
+        0.5, 0.5, folds, ha="center", va="center", color=muted_color(ax), bbox=patch, transform=ax.transAxes, zorder=5
+    )
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     """A name as text: without what matplotlib takes for mathematics, a hidden label or a new line."""
     text = " ".join(text.split()).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
 
-def shortened(text: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """The text, with its end cut off where it is longer than `width`."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def shortened_apart(texts: Sequence[str], width: int) -> list[str]:
+def shorten_distinct(texts: Sequence[str], width: int) -> list[str]:
     """The texts, with their middle cut out where they are longer than `width`, or than it takes to tell them apart."""
     longest = max(map(len, texts), default=width)
     for most in range(width, max(width, longest) + 1):
@@ -193,22 +254,22 @@ def shortened_apart(texts: Sequence[str], width: int) -> list[str]:
     return list(texts)
 
 
-def wrapped(name: str, width: int = 22) -> str:
+def wrap_name(name: str, width: int = 22) -> str:
     """A name on up to four lines, broken after an underscore where there is one."""
-    return folded(plain(name).replace("_", "_ "), width).replace("_ ", "_")
+    return wrap_text(escape_text(name).replace("_", "_ "), width).replace("_ ", "_")
 
 
-def folded(text: str, width: int, lines: int = 4) -> str:
+def wrap_text(text: str, width: int, lines: int = 4) -> str:
     """A text on several lines; what does not fit on that many is cut off."""
     return "\n".join(textwrap.wrap(text, width, max_lines=lines, placeholder="…"))
 
 
-def number(value: float, width: float = 1.0) -> str:
+def format_value(value: float, width: float = 1.0) -> str:
     """A value, with as many decimals as the width of its interval deserves."""
     return number_text(value, decimals_for(width))
 
 
-def chance(p: float, *, certain: bool = False) -> str:
+def format_probability(p: float, *, certain: bool = False) -> str:
     """A probability as "= 0.31"; "= 0" and "= 1" only where that is certain, not where it rounds to them."""
     if not certain and p < 0.001:
         return "< 0.001"

@@ -1,6 +1,7 @@
 """plot_curves, plot_roc and plot_precision_recall: what another threshold would do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from darkmetrics._kernels.arrays import FloatArray
 
-# Markers along a line: enough to tell lines apart in grey.
+# Markers along a line: enough to tell lines apart in gray.
 _MARKS = 8
 
 
@@ -59,22 +60,25 @@ def plot_curves(
     for name in names:
         if name not in curves:
             raise unknown_name("metrics", "metric", str(name), list(curves))
-    ax = style.axes(ax)
+    ax = style.new_axes(ax)
     x = curves.thresholds
     alone = len(names) == 1
     for number, name in enumerate(names):
         band = curves[name]
-        _draw_band(ax, x, band, style.style_of(number)["color"], all_levels=alone, named=alone)
+        _draw_band(ax, x, band, style.series_style(number)["color"], all_levels=alone, named=alone)
         marks: dict[str, Any] = {"markevery": _marks(x.size, number, len(names)), "markersize": 4.5, "linewidth": 1.6}
-        ax.plot(x, band.mean, **style.style_of(number), **marks, label=style.plain(name) if not alone else "mean")
+        ax.plot(
+            x, band.mean, **style.series_style(number), **marks, label=style.escape_text(name) if not alone else "mean"
+        )
         if alone:
-            _draw_comparisons(ax, x, band)
-    ax.axvline(curves.current, color=style.ink(ax), linestyle=style.LINES[3], label=f"threshold {curves.current:.4g}")
-    ax.set(xlabel="threshold", ylabel=style.wrapped(names[0], 40) if alone else "value of the metric")
+            _draw_comparisons(ax, x, replace(band, labeled_only=_defined_labeled_only(curves, name)))
+    ax.axvline(
+        curves.current, color=style.ink_color(ax), linestyle=style.LINES[3], label=f"threshold {curves.current:.4g}"
+    )
     ax.margins(x=0.02)
-    _keep_to_the_possible(ax, [curves[name] for name in names])
-    style.legend_above(ax, [style.scope_note("rows")])
-    return ax
+    _keep_to_bounds(ax, [curves[name] for name in names])
+    y = style.wrap_name(names[0], 40) if alone else "value of the metric"
+    return _finish(ax, curves, "threshold", y)
 
 
 def plot_roc(curves: ThresholdCurves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
@@ -105,10 +109,21 @@ def plot_roc(curves: ThresholdCurves | Evaluation, *, ax: "Axes | None" = None) 
     'recall'
     """
     curves = _curves_from(curves)
-    ax = style.axes(ax)
-    ax.plot([0.0, 1.0], [0.0, 1.0], color=style.grey(ax), linewidth=0.8, linestyle=style.LINES[1], label="guessing")
-    _draw_rates(ax, curves.roc(), curves.current, "false positive rate", "recall")
-    return ax
+    ax = style.new_axes(ax)
+    ax.plot(
+        [0.0, 1.0], [0.0, 1.0], color=style.muted_color(ax), linewidth=0.8, linestyle=style.LINES[1], label="guessing"
+    )
+    _draw_rates(ax, curves.roc(), curves.current)
+    return _finish(ax, curves, "false positive rate", "recall", _describe_auc(curves.evaluation.rows))
+
+
+def _describe_auc(evaluation: Evaluation) -> list[str]:
+    """Return the area under the ROC curve with its interval, if the evaluation has it."""
+    if "roc_auc" not in evaluation or np.isnan(evaluation["roc_auc"].mean()):
+        return []
+    low, high = evaluation.intervals["roc_auc"]
+    mean, *ends = (style.format_value(value, high - low) for value in (evaluation["roc_auc"].mean(), low, high))
+    return [f"AUC {mean} ({' to '.join(ends)})"]
 
 
 def plot_precision_recall(curves: ThresholdCurves | Evaluation, *, ax: "Axes | None" = None) -> "Axes":
@@ -139,23 +154,40 @@ def plot_precision_recall(curves: ThresholdCurves | Evaluation, *, ax: "Axes | N
     'precision'
     """
     curves = _curves_from(curves)
-    ax = style.axes(ax)
-    _draw_rates(ax, curves.precision_recall(), curves.current, "recall", "precision")
-    return ax
+    ax = style.new_axes(ax)
+    _draw_rates(ax, curves.precision_recall(), curves.current)
+    return _finish(ax, curves, "recall", "precision")
 
 
-def _curves_from(given: Any) -> ThresholdCurves:
+def _curves_from(result: Any) -> ThresholdCurves:
     """Curves as they are, or those of an evaluation."""
-    if isinstance(given, Evaluation):
-        return curves_of(given.rows)
-    style.checked("curves", given, ThresholdCurves, "what threshold_curves(result) or evaluate returns")
-    return cast("ThresholdCurves", given)
+    if isinstance(result, Evaluation):
+        return curves_of(result.rows)
+    style.validate_result("curves", result, ThresholdCurves, "what threshold_curves(result) or evaluate returns")
+    return cast("ThresholdCurves", result)
 
 
-def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_name: str) -> None:
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel=x_name, ylabel=y_name)
+def _finish(ax: "Axes", curves: ThresholdCurves, x: str, y: str, notes: Sequence[str] = ()) -> "Axes":
+    title = style.describe_rows(curves.evaluation.data.counts())
+    return style.finish_plot(ax, x=x, y=y, title=title, notes=[*notes, style.describe_scope("rows")])
+
+
+def _defined_labeled_only(curves: ThresholdCurves, name: str) -> "FloatArray":
+    """Return a metric on the labeled rows, without thresholds at which it is 0/0 because they flag no labeled row."""
+    cells = curves.evaluation.data.cells
+    highest = np.max(cells.score, where=cells.positives + cells.negatives > 0, initial=-np.inf)
+    positives, negatives = (np.float64(cells.mass(counts).sum()) for counts in (cells.positives, cells.negatives))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        nothing_flagged = curves.metrics[name].formula(np.float64(0.0), np.float64(0.0), positives, negatives)
+    if np.isfinite(nothing_flagged):
+        return curves[name].labeled_only
+    return np.where(curves.thresholds <= highest, curves[name].labeled_only, np.nan)
+
+
+def _draw_rates(ax: "Axes", rates: RateCurve, current: float) -> None:
+    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     if not np.isfinite(rates.x.mean + rates.y.mean).any():
-        style.message(ax, "undefined (0/0) at every threshold")
+        style.draw_message(ax, "undefined (0/0) at every threshold")
         return
     order = np.argsort(rates.x.mean, kind="stable")
     x, y = rates.x.mean[order], rates.y.take(order)
@@ -166,7 +198,7 @@ def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_nam
         ax.plot(
             rates.x.labeled_only[seen],
             rates.y.labeled_only[seen],
-            color=style.LABELED,
+            color=style.LABELED_ONLY,
             linestyle=style.LINES[1],
             linewidth=1.2,
             label="labeled only",
@@ -176,33 +208,32 @@ def _draw_rates(ax: "Axes", rates: RateCurve, current: float, x_name: str, y_nam
         rates.x.mean[[here]],
         rates.y.mean[[here]],
         "o",
-        color=style.ink(ax),
+        color=style.ink_color(ax),
         markersize=6,
         zorder=4,
         label=f"threshold {rates.thresholds[here]:.4g}",
     )
-    style.legend_above(ax, [style.scope_note("rows")])
 
 
-def _draw_band(ax: "Axes", x: "FloatArray", band: Band, colour: str, *, all_levels: bool, named: bool) -> None:
+def _draw_band(ax: "Axes", x: "FloatArray", band: Band, color: str, *, all_levels: bool, named: bool) -> None:
     """Intervals as areas, the wider the paler."""
     levels = sorted(band.intervals, reverse=True)
     for number, level in enumerate(levels if all_levels else levels[:1]):
         low, high = band.intervals[level]
         label = f"{level_text(level)} interval" if named else "_"
-        alpha = style.depth(ax, 0.2 if number == 0 else 0.4)
-        ax.fill_between(x, low, high, color=colour, alpha=alpha, linewidth=0.0, label=label)
+        alpha = style.area_alpha(ax, 0.2 if number == 0 else 0.4)
+        ax.fill_between(x, low, high, color=color, alpha=alpha, linewidth=0.0, label=label)
 
 
 def _draw_comparisons(ax: "Axes", x: "FloatArray", band: Band) -> None:
     if np.isfinite(band.labeled_only).any():
-        ax.plot(x, band.labeled_only, color=style.LABELED, linestyle=style.LINES[1], label="labeled only")
-    for ends, label in ((band.lowest_possible, "worst to best"), (band.highest_possible, "_")):
-        ax.plot(x, ends, color=style.grey(ax), linewidth=0.8, label=label)
+        ax.plot(x, band.labeled_only, color=style.LABELED_ONLY, linestyle=style.LINES[1], label="labeled only")
+    for ends, label in ((band.lowest_possible, "bounds"), (band.highest_possible, "_")):
+        ax.plot(x, ends, color=style.muted_color(ax), linewidth=0.8, label=label)
 
 
-def _keep_to_the_possible(ax: "Axes", bands: "list[Band]") -> None:
-    """No room for values that no labeling gives: Gaussian intervals may reach there."""
+def _keep_to_bounds(ax: "Axes", bands: "list[Band]") -> None:
+    """Leave no space for values that no label assignment attains: Gaussian intervals may reach there."""
     ends = np.concatenate([end for band in bands for end in (band.lowest_possible, band.highest_possible)])
     ends = ends[np.isfinite(ends)]
     if ends.size:

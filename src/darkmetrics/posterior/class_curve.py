@@ -36,7 +36,7 @@ _BATCH = 1 << 17
 # Draws that are computed together when one is asked for: the next ones usually follow.
 _DRAWS_AT_ONCE = 8
 # A mechanism of less weight is refuted.
-_MIN_REASON = 0.01
+_MIN_MECHANISM = 0.01
 # exp of larger numbers overflows.
 _MAX_EXPONENT = 500.0
 # Prior standard deviations of bias, slope, hinges, step and further columns: common to all classes, and of one class.
@@ -182,12 +182,6 @@ def softmax(x: FloatArray) -> FloatArray:
     return x
 
 
-def log_sum_exp(x: FloatArray) -> FloatArray:
-    """Return the log of the sum of exponentials over the first axis."""
-    peak = x.max(axis=0)
-    return np.asarray(peak + np.log(np.exp(x - peak).sum(axis=0)))
-
-
 class CurvePosterior(ClassPosterior):
     """Draws of a curve, with the log probabilities of not having a label, by class and bin of the row.
 
@@ -218,12 +212,12 @@ class CurvePosterior(ClassPosterior):
         log_missing: FloatArray | None = None,
         bins: IntArray | None = None,
         more: FloatArray | None = None,
-        reason: IntArray | None = None,
-        reasons: tuple[str, ...] = (),
+        mechanism: IntArray | None = None,
+        mechanisms: tuple[str, ...] = (),
     ) -> None:
         self.curve, self.data, self.theta, self.weight = curve, data, theta, weight
         self.log_missing, self.bins, self.more = log_missing, bins, more
-        self.reason, self.reasons = reason, reasons
+        self.mechanism, self.mechanisms = mechanism, mechanisms
         self._block: tuple[int, FloatArray] = (0, np.empty((0, 0, 0)))
 
     @cached_property
@@ -236,10 +230,10 @@ class CurvePosterior(ClassPosterior):
         """Ranks of the predicted scores of the missing cells."""
         return self.curve.rank(self._line, self.data.cells.decision[self.data.missing_cells])
 
-    def of_reason(self, reason: int) -> "CurvePosterior | None":
-        draws = np.flatnonzero((self.reason == reason) & (self.weight > 0.0))
+    def of_mechanism(self, mechanism: int) -> "CurvePosterior | None":
+        draws = np.flatnonzero((self.mechanism == mechanism) & (self.weight > 0.0))
         total = float(self.weight[draws].sum())
-        if not total > _MIN_REASON:
+        if not total > _MIN_MECHANISM:
             return None
         log_missing = None if self.log_missing is None else self.log_missing[draws]
         return CurvePosterior(
@@ -267,7 +261,7 @@ class CurvePosterior(ClassPosterior):
                 else:
                     np.einsum("ksi,ik->si", probability, members[cells], out=table[:, cells])
         return [
-            Posterior(self.weight, np.minimum(table, 1.0), None, self.shift, self.reason, self.reasons)
+            Posterior(self.weight, np.minimum(table, 1.0), None, self.shift, self.mechanism, self.mechanisms)
             for table in tables
         ]
 

@@ -14,13 +14,13 @@ from scipy.special import expit
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics._kernels.sobol import sobol_points
-from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve, log_sum_exp
+from darkmetrics.posterior.class_curve import ClassCurve, evaluate_curve
 from darkmetrics.posterior.fit import FittedModel, draw_around_mode
 from darkmetrics.posterior.likelihood import Expansion, Expansions, Likelihood, Prior
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.model import Model
 from darkmetrics.posterior.proposal import ConditionalGaussian, Proposal
-from darkmetrics.posterior.tables import softplus
+from darkmetrics.posterior.tables import log_sum_exp, softplus
 
 # Larger sets start from the mode of a sample, and their draws are those of the Gaussian at the mode: with so many rows
 # importance weights would change nothing, and take longest.

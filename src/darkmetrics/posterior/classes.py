@@ -19,9 +19,9 @@ class ClassPosterior(ABC):
     ----------
     weight : array (n_draws,)
         Probability of each draw; sums to one.
-    reason : array of int (n_draws,), optional
-        Which of the `reasons` a draw belongs to.
-    reasons : tuple of str
+    mechanism : array of int (n_draws,), optional
+        Which of the `mechanisms` a draw belongs to.
+    mechanisms : tuple of str
         Names of the mechanisms that are mixed.
     assumption : str
         What is assumed about the missing labels, in sentences.
@@ -36,8 +36,8 @@ class ClassPosterior(ABC):
     """
 
     weight: FloatArray
-    reason: IntArray | None = None
-    reasons: tuple[str, ...] = ()
+    mechanism: IntArray | None = None
+    mechanisms: tuple[str, ...] = ()
     shift: FloatArray | None = None
     assumption: str = ""
     # Missing labels are independent given the draw.
@@ -68,12 +68,12 @@ class ClassPosterior(ABC):
             for table, members in zip(tables, events, strict=True):
                 np.einsum("ik,ik->i", probability, members, out=table[draw])
         return [
-            Posterior(self.weight, np.minimum(table, 1.0), None, self.shift, self.reason, self.reasons)
+            Posterior(self.weight, np.minimum(table, 1.0), None, self.shift, self.mechanism, self.mechanisms)
             for table in tables
         ]
 
-    def of_reason(self, reason: int) -> "ClassPosterior | None":
-        """Return the draws of one of the `reasons`; None if it has no weight."""
+    def of_mechanism(self, mechanism: int) -> "ClassPosterior | None":
+        """Return the draws of one of the `mechanisms`; None if it has no weight."""
         return None
 
     @property

@@ -30,13 +30,13 @@ class Posterior:
         Probability of each node; sums to one.
     probability : array (k, columns)
         Chance that a missing row is positive, given the node: a column for the missing cells that share it.
-    bucket : array of int, optional
+    column : array of int, optional
         The column of each of the set's `missing_cells`; None when every missing cell has its own.
     shift : array (k,), optional
         How far the log odds of the missing rows are moved away from the calibrated ones.
-    reason : array of int (k,), optional
-        Which of the `reasons` a node belongs to.
-    reasons : tuple of str
+    mechanism : array of int (k,), optional
+        Which of the `mechanisms` a node belongs to.
+    mechanisms : tuple of str
         Names of the mechanisms mixed.
 
     Examples
@@ -46,17 +46,17 @@ class Posterior:
     >>> known = Posterior.single(np.array([0.2, 0.9]))
     >>> len(known), known.probability.shape
     (1, (1, 2))
-    >>> unsure = Posterior(np.array([0.5, 0.5]), np.array([[0.2], [0.4]]), bucket=np.array([0, 0, 0]))
+    >>> unsure = Posterior(np.array([0.5, 0.5]), np.array([[0.2], [0.4]]), column=np.array([0, 0, 0]))
     >>> unsure.of_cells(1).tolist()
     [0.4, 0.4, 0.4]
     """
 
     weight: FloatArray
     probability: FloatArray
-    bucket: IntArray | None = None
+    column: IntArray | None = None
     shift: FloatArray | None = None
-    reason: IntArray | None = None
-    reasons: tuple[str, ...] = ()
+    mechanism: IntArray | None = None
+    mechanisms: tuple[str, ...] = ()
 
     # Whether missing labels are independent given the node.
     independent: ClassVar[bool] = True
@@ -74,22 +74,22 @@ class Posterior:
     def of_cells(self, node: int) -> FloatArray:
         """Probabilities of the missing cells at one node."""
         row = self.rows[node]
-        return row if self.bucket is None else row[self.bucket]
+        return row if self.column is None else row[self.column]
 
     @cached_property
     def rows(self) -> tuple[FloatArray, ...]:
         """The probabilities of each node, always the same objects."""
         return tuple(self.probability)
 
-    def on(self, bucket: IntArray) -> "Posterior":
-        """The same nodes for other cells, given the column of each (`bucket`): one probability per cell."""
-        as_they_are = np.array_equal(bucket, np.arange(self.probability.shape[1]))
-        return replace(self, probability=self.probability if as_they_are else self.probability[:, bucket], bucket=None)
+    def on(self, column: IntArray) -> "Posterior":
+        """Return the same draws for other cells, with one probability per cell; `column` is that of each cell."""
+        as_they_are = np.array_equal(column, np.arange(self.probability.shape[1]))
+        return replace(self, probability=self.probability if as_they_are else self.probability[:, column], column=None)
 
     @cached_property
     def on_all_cells(self) -> "Posterior":
         """The same nodes with one probability per missing cell."""
-        return self if self.bucket is None else self.on(self.bucket)
+        return self if self.column is None else self.on(self.column)
 
     def split_columns(self, kind: IntArray) -> tuple["Posterior", IntArray]:
         """Return the same posterior with separate columns for missing cells of different kinds.
@@ -106,11 +106,11 @@ class Posterior:
         array of int
             Kind of each column.
         """
-        if self.bucket is None:
+        if self.column is None:
             return self, kind
         n_kinds = int(kind.max(initial=0)) + 1
-        columns, bucket = np.unique(self.bucket * n_kinds + kind, return_inverse=True)
-        split = replace(self, probability=self.probability[:, columns // n_kinds], bucket=bucket)
+        columns, column = np.unique(self.column * n_kinds + kind, return_inverse=True)
+        split = replace(self, probability=self.probability[:, columns // n_kinds], column=column)
         return split, columns % n_kinds
 
     def shift_log_odds(self, shift: float | FloatArray) -> "Posterior":
@@ -167,8 +167,11 @@ class Posterior:
         """Labels are independent given the node, as `who` takes for granted."""
         if not self.independent:
             raise MethodError(
-                f"method: {who} missing labels that are independent given their probabilities, and this label model "
-                f"says that they are not.{remedy}"
+                "method",
+                f"{who} missing labels that are independent given their probabilities, and under this mechanism they "
+                "are not",
+                "",
+                remedy.strip(),
             )
 
     def without_strata(self, data: EvaluationSet) -> tuple[EvaluationSet, "Posterior"]:
@@ -178,16 +181,16 @@ class Posterior:
         """
         if not data.cells.kinds() or not self.independent:
             return data, self
-        apart = self.probability if self.bucket is None else self.bucket[None]
+        apart = self.probability if self.column is None else self.column[None]
         joined, kept = data.without_strata(np.any(apart[:, 1:] != apart[:, :-1], axis=0))
-        return joined, self.on(kept) if self.bucket is None else replace(self, bucket=self.bucket[kept])
+        return joined, self.on(kept) if self.column is None else replace(self, column=self.column[kept])
 
     @cached_property
     def used(self) -> BoolArray:
         """Which columns hold a missing cell."""
-        if self.bucket is None:
+        if self.column is None:
             return np.ones(self.probability.shape[1], dtype=np.bool_)
-        return np.bincount(self.bucket, minlength=self.probability.shape[1]) > 0
+        return np.bincount(self.column, minlength=self.probability.shape[1]) > 0
 
     @property
     def given(self) -> bool:
@@ -205,4 +208,4 @@ class Posterior:
 
 def columns_of(posterior: Posterior) -> IntArray:
     """The column of the probabilities that each missing cell has."""
-    return np.arange(posterior.probability.shape[1]) if posterior.bucket is None else posterior.bucket
+    return np.arange(posterior.probability.shape[1]) if posterior.column is None else posterior.column

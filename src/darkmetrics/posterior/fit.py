@@ -20,8 +20,8 @@ from darkmetrics.posterior.tables import FormTable, log_total
 # Importance weights fail above this tail shape (Vehtari et al. 2024), unless the effective size is at least this
 # fraction of the number of draws: truncated weights are then more accurate than any further truncation.
 MAX_PARETO_K, MIN_EFFICIENCY = 0.7, 0.1
-# The next proposal is tried below this fraction.
-_GOOD_EFFICIENCY = 0.4
+# The next proposal, of a few, is tried below this fraction.
+_GOOD_EFFICIENCY, _MAX_PROPOSALS = 0.4, 3
 # Weights that fail are truncated so that the largest of them, this fraction of all, are equal.
 TRUNCATED = 1.0 / 16.0
 # Conditional modes of nuisance parameters need not be exact where only the proposal depends on them.
@@ -131,14 +131,12 @@ def fit_model(
     return draw_around_mode(model, likelihood, mode, n_draws)
 
 
-def draw_around_mode(
-    model: Model, likelihood: Likelihood, mode: Mode, n_draws: int, *, max_proposals: int = 3
-) -> FittedModel:
-    """Draw from the posterior of a model with a known mode, from the best of up to three proposals."""
+def draw_around_mode(model: Model, likelihood: Likelihood, mode: Mode, n_draws: int) -> FittedModel:
+    """Draw from the posterior of a model with a known mode, from the best of several proposals."""
     nuisance = NuisanceIntegral(likelihood)
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None
-    for proposal in islice(proposals, max_proposals):
+    for proposal in islice(proposals, _MAX_PROPOSALS):
         new = _weigh(proposal, nuisance, n_draws)
         if attempt is None or new.effective_size > attempt.effective_size:
             attempt = new

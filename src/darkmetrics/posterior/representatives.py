@@ -28,5 +28,5 @@ def representatives(first: FloatArray, second: FloatArray, weight: FloatArray, s
     """
     path = sort_draws(first, second, weight)
     reached = np.cumsum(weight[path])
-    place = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
-    return path[np.minimum(place, path.size - 1)]
+    index = np.searchsorted(reached / reached[-1], (np.arange(size) + 0.5) / size)
+    return path[np.minimum(index, path.size - 1)]

@@ -1,68 +1,78 @@
-"""The page of a change: what moved from one set of rows to another, and how sure that is."""
+"""The report of a change: what moved between two sets of rows, and how sure that is."""
 
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, Unpack
 
 from darkmetrics._text import called, visible
 from darkmetrics.argument_types import PageSettings, PathLike
-from darkmetrics.changes.assumed import told_apart
-from darkmetrics.changes.result import EvaluationChange
-from darkmetrics.changes.wording import amount
+from darkmetrics.changes.change import EvaluationChange
+from darkmetrics.changes.wording import drop_negative_zero, name_differences
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.report import sentences
-from darkmetrics.report.differences import About, Difference, Table, differences_page, law_entry, saved
+from darkmetrics.report.differences import (
+    About,
+    Difference,
+    difference_entry,
+    differences_hover,
+    differences_section,
+)
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.render import ReportPage, write_or_show
+from darkmetrics.report.render import ReportPage, render_html, write_or_show
 from darkmetrics.report.reproduce import call_of, code_of_call, data_hash, reproduction, source_facts
+from darkmetrics.report.sections import Block, Report, Section, csv_link, list_block, table_block
 from darkmetrics.tables import chance_text, finite, level_text
-
-# Metrics with a tile of their own.
-_TILES = 8
 
 
 def write_change_report(
     change: EvaluationChange, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
-    """Writes the page of a change. See `EvaluationChange.report`."""
-    title = about.get("title") or _title(change)
-    return write_or_show(path, title, lambda: change_page(change, **about))
+    """Write the report of a change. See `EvaluationChange.report`."""
+    return write_or_show(path, lambda: change_report(change, **about), change.to_dict)
 
 
-def change_page(change: EvaluationChange, **told: Unpack[PageSettings]) -> str:
-    """The page as text."""
-    about = About.of(**told)
+def change_page(change: EvaluationChange, **about: Unpack[PageSettings]) -> str:
+    """Return the report as a page."""
+    return render_html(change_report(change, **about))
+
+
+def change_report(change: EvaluationChange, **settings: Unpack[PageSettings]) -> Report:
+    """Return the report of a change."""
+    about = About.of(**settings)
     differences = [_difference(change, metric) for metric in change]
     reproduce = _reproduce(change, about)
     both = change.after, change.before
     above = [change.same_rows, *change.warned()]
-    warned = _told_apart(change, [[one.message for one in evaluation.warnings] for evaluation in both])
-    return differences_page(
+    warned = _name_differences(change, [[record.message for record in evaluation.warnings] for evaluation in both])
+    assumptions = [
+        *_name_differences(change, [[*filter(None, evaluation.assumption.split("\n"))] for evaluation in both]),
+        *(text for text in change._notes() if text not in above),
+        *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
+    ]
+    facts = {
+        "assumed": _in_a_line(_name_differences(change, [[sentences.assumed(evaluation)] for evaluation in both])),
+        "intervals for": "these rows" if change.scope == "rows" else "the populations that the rows came from",
+        "threshold": _in_a_line(_name_differences(change, [[_threshold(evaluation)] for evaluation in both])),
+        "date of the report": about.date,
+    }
+    level = level_text(change.confidence_level)
+    return Report(
         title=_title(change) if about.title is None else str(about.title),
-        warnings=[*filter(None, [change.same_rows]), *warned],
+        answer=change.sentence(change.surest),
         counts=change._words()[0],
-        facts={
-            "assumed": _in_a_line(_told_apart(change, [[sentences.assumed(one)] for one in both])),
-            "intervals for": "these rows" if change.scope == "rows" else "the populations that the rows came from",
-            "threshold": _in_a_line(_told_apart(change, [[_threshold(one)] for one in both])),
-            "date": about.date,
-        },
-        about=about,
-        audit=_audit(change, about, reproduce),
-        reproduce=reproduce,
-        tiles=[_tile(change, one) for one in islice(differences, _TILES)],
-        words=[change.sentence(metric) for metric in dict.fromkeys([change.surest, *change])],
-        tables=_tables(change, differences),
-        differences=differences,
-        zero="no change",
-        spread="How likely each change is",
-        level=level_text(change.confidence_level),
-        assumed=[
-            *_told_apart(change, [[*filter(None, one.assumption.split("\n"))] for one in both]),
-            *(text for text in change._notes() if text not in above),
-            *(f"Change in {way}" for way in sentences.methods(_methods(change), change.scope)),
+        warnings=[*filter(None, [change.same_rows]), *warned],
+        facts=facts,
+        source=about.source,
+        sections=[
+            Section("changes", "What changed", [_changes_table(change, differences)]),
+            Section("aside", "Side by side", [_estimates_table(change)]),
+            Section("rows", "The rows", [_rows_table(change)]),
+            differences_section(differences, "How likely each change is", "no change", level),
+            Section("assumed", "Assumptions and methods", [list_block(assumptions)]),
         ],
+        reproduce=reproduce,
+        audit=_audit(change, about, reproduce),
+        hover=differences_hover(differences),
     )
 
 
@@ -72,12 +82,12 @@ def _methods(change: EvaluationChange) -> list[tuple[str, str]]:
 
 def _title(change: EvaluationChange) -> str:
     after, before = (called(name, 60) for name in change.names)
-    return f"Did it get worse from {before} to {after}?"
+    return f"Change from {before} to {after}"
 
 
-def _told_apart(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
+def _name_differences(change: EvaluationChange, texts: Sequence[Sequence[str]]) -> list[str]:
     """What holds of after and of before; what holds of one alone says of which."""
-    return told_apart([called(name) for name in change.names], texts)
+    return name_differences([called(name) for name in change.names], texts)
 
 
 def _in_a_line(texts: Sequence[str]) -> str:
@@ -86,16 +96,16 @@ def _in_a_line(texts: Sequence[str]) -> str:
 
 def _threshold(evaluation: Evaluation) -> str:
     threshold = evaluation.data.threshold
-    return "decisions were given" if threshold is None else f"{threshold:.6g}"
+    return "predictions were passed" if threshold is None else f"{threshold:.6g}"
 
 
 def _difference(change: EvaluationChange, metric: str) -> Difference:
     distribution, both = change[metric], (change.after, change.before)
     after, before = (one.labeled_only[metric] for one in both)
-    entry = law_entry(distribution, change.confidence_level, change.scope, after - before)
+    entry = difference_entry(distribution, change.confidence_level, change.scope, after - before)
     chances = {
-        "fell": finite(change.probability_decreased(metric)),
-        "rose": finite(change.probability_increased(metric)),
+        "probability_decreased": finite(change.probability_decreased(metric)),
+        "probability_increased": finite(change.probability_increased(metric)),
     }
     fell, rose = (
         chance_text(chance(metric)) for chance in (change.probability_decreased, change.probability_increased)
@@ -103,48 +113,51 @@ def _difference(change: EvaluationChange, metric: str) -> Difference:
     caption = f"fell: {fell}, rose: {rose}"
     means = {name: finite(one[metric].mean()) for name, one in zip(("after", "before"), both, strict=True)}
     if entry["mean"] is not None:
-        entry["mean"] = amount(entry["mean"])
+        entry["mean"] = drop_negative_zero(entry["mean"])
     return Difference(metric, change.sentence(metric), caption, entry | {"metric": metric, **means, **chances})
 
 
-def _tile(change: EvaluationChange, one: Difference) -> tuple[str, str, str]:
-    mean, low, high = (one.entry[key] for key in ("mean", "low", "high"))
-    level = level_text(change.confidence_level)
-    note = f"change {shown(mean, low, high)} ({level}: {interval_shown(low, high)})"
-    return f"P({called(one.name, 40)} fell)", chance_text(change.probability_decreased(one.name)), note
-
-
-def _tables(change: EvaluationChange, differences: Sequence[Difference]) -> list[Table]:
-    level = level_text(change.confidence_level)
-    after, before = change.names
-    keys = ("metric", "before", "after", "mean", "low", "high", "fell", "rose", "labeled_only", "method")
-    moved = Table(
-        "changes",
-        "What moved",
-        ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labeled only", "method"],
+def _changes_table(change: EvaluationChange, differences: Sequence[Difference]) -> Block:
+    entries = [difference.entry for difference in differences]
+    rows = [
         [
-            [
-                one["metric"],
-                shown(one["mean"], one["low"], one["high"]),
-                interval_shown(one["low"], one["high"]),
-                chance_text(change.probability_decreased(one["metric"])),
-                chance_text(change.probability_increased(one["metric"])),
-                shown(one["labeled_only"]),
-                one["method"],
-            ]
-            for one in (difference.entry for difference in differences)
-        ],
-        note=f"Change: {called(after, 60)} less {called(before, 60)}. Fell and rose are chances, whichever is better.",
-        csv=saved([{key: one.entry[key] for key in keys} for one in differences]),
-    )
-    both = (before, change.before), (after, change.after)
-    header = [text for name, _ in both for text in (name, f"{name}, {level} interval")]
-    aside = [[metric, *(text for _, one in both for text in _estimate(change, one, metric))] for metric in change]
-    return [
-        moved,
-        Table("aside", "Side by side", ["metric", *header], aside),
-        Table("rows", "The rows", ["rows", before, after], _rows([one for _, one in both])),
+            entry["metric"],
+            shown(entry["mean"], entry["low"], entry["high"]),
+            interval_shown(entry["low"], entry["high"]),
+            chance_text(change.probability_decreased(entry["metric"])),
+            chance_text(change.probability_increased(entry["metric"])),
+            shown(entry["labeled_only"]),
+            entry["method"],
+        ]
+        for entry in entries
     ]
+    after, before = (called(name, 60) for name in change.names)
+    level = level_text(change.confidence_level)
+    header = ["metric", "change", f"{level} interval", "P(fell)", "P(rose)", "labeled only", "method"]
+    note = f"Change: {after} minus {before}. P(fell) and P(rose) do not say which of the two is better."
+    keys = (
+        "metric",
+        "before",
+        "after",
+        "mean",
+        "low",
+        "high",
+        "probability_decreased",
+        "probability_increased",
+        "labeled_only",
+        "method",
+    )
+    csv = csv_link("changes", [{key: entry[key] for key in keys} for entry in entries])
+    return table_block("changes-table", header, rows, note=note, csv=csv)
+
+
+def _estimates_table(change: EvaluationChange) -> Block:
+    after, before = change.names
+    level = level_text(change.confidence_level)
+    header = ["metric", before, f"{before}, {level} interval", after, f"{after}, {level} interval"]
+    both = (change.before, change.after)
+    rows = [[metric, *(text for one in both for text in _estimate(change, one, metric))] for metric in change]
+    return table_block("aside-table", header, rows)
 
 
 def _estimate(change: EvaluationChange, evaluation: Evaluation, metric: str) -> list[str]:
@@ -152,17 +165,17 @@ def _estimate(change: EvaluationChange, evaluation: Evaluation, metric: str) -> 
     return [shown(finite(evaluation[metric].mean()), low, high), interval_shown(low, high)]
 
 
-def _rows(both: Sequence[Evaluation]) -> list[list[str]]:
-    """How many rows there are, and how many of them of each kind: what the mix of rows shows of itself."""
-    counts = [one.data.counts() for one in both]
-    return [
-        ["number", *(f"{one['rows']:,}" for one in counts)],
-        ["labels missing", *(percent(one["missing"] / one["rows"]) for one in counts)],
-        [
-            "positive among labeled",
-            *(percent(one["positive"] / one["labeled"]) if one["labeled"] else "no labels" for one in counts),
-        ],
+def _rows_table(change: EvaluationChange) -> Block:
+    """Return how many rows there are of each kind, which shows how the mix of rows changed."""
+    counts = [evaluation.data.counts() for evaluation in (change.before, change.after)]
+    positive = [percent(n["positive"] / n["labeled"]) if n["labeled"] else "no labels" for n in counts]
+    rows = [
+        ["number", *(f"{n['rows']:,}" for n in counts)],
+        ["labels missing", *(percent(n["missing"] / n["rows"]) for n in counts)],
+        ["positive among labeled", *positive],
     ]
+    after, before = change.names
+    return table_block("rows-table", ["rows", before, after], rows)
 
 
 def _reproduce(change: EvaluationChange, about: About) -> dict[str, Any]:
@@ -184,7 +197,7 @@ def _reproduce(change: EvaluationChange, about: About) -> dict[str, Any]:
         named = "" if change.names == ("after", "before") else f", names={change.names!r}"
         code.append(f"change = dm.compare_evaluations(after, before{named}{level})")
     methods = {distribution.method for distribution in change.values()}
-    code = ["import darkmetrics as dm", "", *code, f'change.report("report.html"{about.said})']
+    code = ["import darkmetrics as dm", "", *code, f'change.report("report.html"{about.code})']
     return reproduction(code, arguments, methods, about.source)
 
 

@@ -86,7 +86,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     low, high, mean = entry["low"], entry["high"], entry["mean"]
     bounds = [entry["lowest_possible"], entry["highest_possible"]]
     target = entry["target"]["value"] if entry["target"] else None
-    across = law_scale(entry)
+    across = distribution_scale(entry)
     places, heights = across(x), BOTTOM - (BOTTOM - TOP) * y / float(y.max())
     floor = np.full(x.size, float(BOTTOM))
     bars = entry["shape"]["kind"] == "bars"
@@ -110,7 +110,7 @@ def distribution_chart(entry: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def law_scale(entry: dict[str, Any]) -> Scale:
+def distribution_scale(entry: dict[str, Any]) -> Scale:
     """The axis under the law of one metric."""
     x = entry["shape"]["x"]
     target = entry["target"]["value"] if entry["target"] else None
@@ -152,20 +152,19 @@ def band_chart(x: Numbers, band: dict[str, Any], target: float | None) -> dict[s
 
 
 def period_chart(
-    x: FloatArray, names: Sequence[str], column: Column, new: BoolArray, target: float | None
+    x: FloatArray, names: Sequence[str], column: Column, new: BoolArray, target: float | None, values: FloatArray
 ) -> dict[str, Any] | None:
-    """A metric from period to period: intervals, means, labeled-only values, and the share of missing labels below.
+    """Return a metric over the periods: intervals, means, labeled-only values, and the missing labels at the foot.
 
-    `x` are the places of the periods, one apart where none is missing between them; `new` says which have a new alert.
+    `x` are the places of the periods, one apart unless periods between them are missing; `new` marks new alerts. All
+    pictures of a metric have the scale of the same `values`.
     """
-    # Where there is no law, as with no labels at all, what is possible takes its place.
-    none = np.isnan(column.low) & column.small
-    low, high = np.where(none, column.lowest, column.low), np.where(none, column.highest, column.high)
-    # Groups with few labels may have intervals that leave no room for others.
-    sure = ~column.small if not column.small.all() else column.small
-    shown = np.concatenate([low[sure], high[sure], column.mean, column.labeled_only, _array([target])])
+    # Without a distribution, as with no labels at all, the bounds take its place.
+    is_unknown = np.isnan(column.low) & column.small
+    low, high = np.where(is_unknown, column.lowest, column.low), np.where(is_unknown, column.highest, column.high)
     if not np.isfinite(low).any():
         return None
+    shown = values if np.isfinite(values).any() else np.concatenate([low, high])
     up = Scale(shown[np.isfinite(shown)].tolist(), _FOOT, TOP)
     places, step = period_places(x)
     width = max(0.4, min(14.0, 0.55 * step))

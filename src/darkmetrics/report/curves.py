@@ -93,16 +93,14 @@ def area_under_roc(evaluation: Evaluation) -> dict[str, Any] | None:
 def check_curves(evaluation: Evaluation, curves: Any) -> None:
     """What the page says about curves is true only of those of this evaluation, at its confidence level."""
     if not isinstance(curves, ThresholdCurves):
-        raise InputError(f"curves: expected what curves(...) returns, got {type(curves).__name__}.")
+        raise InputError("curves", f"expected what threshold_curves returns, got {type(curves).__name__}")
     if curves.evaluation is not evaluation.rows:
-        raise InputError("curves: they were made from another evaluation. Make them from this one.")
+        raise InputError("curves", "they were made from another evaluation", "", "Make them from this one.")
     level = evaluation.confidence_level
     if level not in curves.confidence_levels:
         others = " and ".join(map(level_text, curves.confidence_levels))
-        raise InputError(
-            f"curves: their intervals are of {others}, those of the evaluation of {level_text(level)}. "
-            f"Make them with confidence_levels=[{level:.10g}]."
-        )
+        finding = f"their intervals are of {others}, those of the evaluation of {level_text(level)}"
+        raise InputError("curves", finding, "", f"Make them with confidence_levels=[{level:.10g}].")
 
 
 def _rates(make: Callable[[], RateCurve], method: str, level: float) -> dict[str, Any] | None:

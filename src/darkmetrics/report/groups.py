@@ -1,9 +1,7 @@
-"""The page of segments and periods: alerts, pictures over time, differences, the table of groups, all rows."""
+"""The report of segments and periods: alerts, pictures over time, differences, the table of groups, all rows."""
 
-import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -18,141 +16,232 @@ from darkmetrics.monitoring.periods import time_name
 from darkmetrics.monitoring.run import PHRASES
 from darkmetrics.monitoring.wording import probability_text, records_of, target_text
 from darkmetrics.plotting.over_time import places_of
-from darkmetrics.plotting.summaries import Column, column_of, view_of
+from darkmetrics.plotting.summaries import Column, column_of, view_of, view_values
 from darkmetrics.report import sentences
 from darkmetrics.report.charts import Scale, period_chart, period_places, span_chart
-from darkmetrics.report.exports import link
+from darkmetrics.report.differences import About
 from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.page import code_shown
-from darkmetrics.report.render import ReportPage, filled, write_or_show
-from darkmetrics.report.reproduce import as_argument, audit_facts, code_of_call, date_of, reproduction, source_facts
+from darkmetrics.report.render import ReportPage, render_html, write_or_show
+from darkmetrics.report.reproduce import audit_facts, code_of_call, date_of, reproduction
+from darkmetrics.report.sections import (
+    Report,
+    Section,
+    charts_block,
+    csv_link,
+    figure,
+    list_block,
+    table_block,
+    text_block,
+)
 from darkmetrics.tables import finite, level_text
 
 # Groups of the table, pictures, and warnings in full: a page of more is not looked at.
 _GROUPS, _PICTURES, _WARNINGS = 1_000, 24, 40
 _NUMBERS = re.compile(r"\d[\d.,]*")
-# Groups named in a sentence, and metrics of all rows with a tile.
-_NAMED, _TILES = 5, 4
+# Groups named in a sentence.
+_NAMED = 5
 
 
 def write_groups_report(
     result: GroupedEvaluation | Alerts, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
-    """Writes the page of segments and periods. See `GroupedEvaluation.report`."""
-    title = about.get("title") or _title(result._view)
-    return write_or_show(path, title, lambda: groups_page(result, **about))
+    """Write the report of segments and periods. See `GroupedEvaluation.report`."""
+    return write_or_show(path, lambda: groups_report(result, **about), result.to_dict)
 
 
-def groups_page(
-    result: GroupedEvaluation | Alerts,
-    *,
-    title: str | None = None,
-    source: str | Mapping[str, Any] | None = None,
-    date: str | dt.date | None = None,
-    audit: Mapping[str, Any] | None = None,
-) -> str:
-    """The page as text."""
-    source_facts(audit, "audit")  # before the work
+def groups_page(result: GroupedEvaluation | Alerts, **about: Unpack[PageSettings]) -> str:
+    """Return the report as a page."""
+    return render_html(groups_report(result, **about))
+
+
+def groups_report(result: GroupedEvaluation | Alerts, **settings: Unpack[PageSettings]) -> Report:
+    """Return the report of segments and periods."""
     view = view_of("result", result)
     result = view.grouped
-    date = date_of(result.evaluated_on if date is None else date)
+    settings["date"] = date_of(settings.get("date") or result.evaluated_on)
+    about = About.of(**settings)
     counts, *words = view._words()
-    in_brackets, *notes = view._notes(remarks=False)
     said, full = _warnings(result)
-    drawn = _drawn(view)
     time = time_name(result.names, result.time, result.groups)
-    pictures = [] if time is None else _pictures(view, time, drawn)
-    spans = _spans(view, drawn[0]) if time is None else []
-    header, *rows = _table(view)
-    about = {"title": title, "date": date, "audit": audit}
-    reproduce = _reproduce(view, "".join(as_argument(name, value) for name, value in about.items()), source)
-    context = {
-        "title": _title(view) if title is None else str(title),
-        "warnings": said,
-        "counts_sentence": counts,
-        "facts": _facts(result, date),
-        "targets": [_target(view, name) for name in view.targets],
-        "tiles": _tiles(view),
-        "source": source_facts(source),
-        "csv": _csv(view),
-        "audit": audit_facts(result.total.data, audit, reproduce["versions"]),
-        "reproduce": reproduce,
-        "data": {
-            "sliders": {},
-            "hover": {f"period-{i}": one["hover"] for i, one in enumerate(pictures[:_PICTURES], 1)},
-        },
-        "code": code_shown(reproduce["code"]),
-        "level": level_text(result.confidence_level),
-        "words": words,
-        "alerts": [_alert_row(alert) for alert in _newest_first(view)],
-        "compared": view.gone is not None,
-        "periods": pictures[:_PICTURES],
-        "not_drawn": max(0, len(pictures) - _PICTURES),
-        "compared_words": _compared(result, time, drawn),
-        "scope": result.total.scope,
-        "has_target": bool(view.targets),
-        "header": header,
-        "rows": _rows(view, header, rows, spans),
-        "left_out": max(0, len(result) - _GROUPS),
-        "spanned": drawn[0] if spans else None,
-        "total": _total(view),
-        "noted": full[:_WARNINGS],
-        "not_noted": max(0, len(full) - _WARNINGS),
-        "assumption": result.total.assumption,
-        "in_brackets": in_brackets,
-        "notes": notes,
-        "method": sentences.method(result.total),
-        "evaluated_on": result.evaluated_on.isoformat(),
-    }
-    return filled("groups.html.j2", context)
+    pictures = [] if time is None else _pictures(view, time)
+    reproduce = _reproduce(view, about)
+    sections = [
+        _alerts_section(view, words),
+        _periods_section(view, pictures),
+        _compared_section(result, time, _judged(view)),
+        _groups_section(view, time),
+        Section("total", "All rows together", [list_block(_total(view))]),
+        _warnings_section(full),
+        _assumptions_section(view),
+    ]
+    return Report(
+        title=_title(view) if about.title is None else str(about.title),
+        answer=_answer(view),
+        counts=counts,
+        warnings=said,
+        facts=_facts(result, time, about.date),
+        source=about.source,
+        sections=[section for section in sections if section is not None],
+        reproduce=reproduce,
+        audit=audit_facts(result.total.data, about.audit, reproduce["versions"]),
+        targets=[_target(view, name) for name in view.targets],
+        hover={f"period-{i}": picture["hover"] for i, picture in enumerate(pictures[:_PICTURES], 1)},
+    )
 
 
 def _title(view: Alerts) -> str:
+    return f"Classifier metrics in {counted(len(view.grouped), 'group')}"
+
+
+def _answer(view: Alerts) -> str:
+    """Return the first sentence: how many groups miss a target, or where the first metric is highest and lowest."""
     groups = counted(len(view.grouped), "group")
-    return f"Which of {groups} miss a target?" if view.targets else f"How good is this classifier in {groups}?"
+    if view.targets:
+        missed = len({alert.key for alert in view})
+        new = (
+            f", {len({alert.key for alert in view if alert.new})} of them new"
+            if missed and view.resolved is not None
+            else ""
+        )
+        return (
+            f"{missed} of {groups} {'misses' if missed == 1 else 'miss'} a target{new}."
+            if missed
+            else f"No alert in {groups}."
+        )
+    name = next(iter(view.grouped.metrics))
+    means = {key: group.metrics[name].mean for key, group in view.grouped.groups.items() if not group.too_small}
+    means = {key: mean for key, mean in means.items() if np.isfinite(mean)}
+    if not means:
+        return f"{groups[:1].upper()}{groups[1:]}: too few labels to judge any."
+    low, high = min(means, key=lambda key: means[key]), max(means, key=lambda key: means[key])
+    ends = [f"{means[key]:.3f} ({called(view.grouped.label(key))})" for key in (low, high)]
+    return f"Estimates of {called(name)} are between {ends[0]} and {ends[1]}."
 
 
-def _facts(result: GroupedEvaluation, date: str) -> dict[str, str]:
+def _alerts_section(view: Alerts, words: Sequence[str]) -> Section | None:
+    """Return the alerts, or what there is to say of all groups."""
+    if not view.targets:
+        return Section("words", "In words", [list_block(words)]) if words else None
+    blocks = [list_block(words)]
+    if view:
+        with_age = view.resolved is not None
+        header = ["group", "misses", "probability", "q-value", *(["since"] if with_age else [])]
+        note = "Probability: that the target is missed, given the labels of the group; certain: for every label "
+        note += "assignment. q-value: the smallest false-discovery rate at which there is this alert."
+        rows = [_alert_row(alert, with_age=with_age) for alert in sorted(view, key=lambda alert: not alert.new)]
+        blocks.append(table_block("alerts-table", header, rows, words=2, note=note))
+    return Section("alerts", "Alerts", blocks)
+
+
+def _periods_section(view: Alerts, pictures: Sequence[dict[str, Any]]) -> Section | None:
+    """Return a picture of each segment and metric over the periods."""
+    if not pictures:
+        return None
+    figures = [
+        figure(picture["name"], picture["chart"], kind="periods", id=f"period-{number}", name=picture["name"])
+        | {"sentence": picture["sentence"]}
+        for number, picture in enumerate(pictures[:_PICTURES], 1)
+    ]
+    hidden = len(pictures) - len(figures)
+    note = f"{hidden} more pictures are left out; those with alerts come first." if hidden > 0 else ""
+    signs = [*_signs(view), ("absent", "fraction of labels that are missing, at the foot")]
+    return Section("periods", "From period to period", [charts_block("periods-charts", figures, note, signs)])
+
+
+def _signs(view: Alerts) -> list[tuple[str, str]]:
+    signs = [("period", f"{level_text(view.grouped.confidence_level)} interval and mean"), ("square", "labeled only")]
+    if view.targets:
+        signs += [("target-line", "target"), ("alert", "alert")]
+        signs += [("new", "new alert")] if view.resolved is not None else []
+    return [*signs, ("few", "too few labels")]
+
+
+def _compared_section(result: GroupedEvaluation, time: str | None, metrics: Sequence[str]) -> Section | None:
+    texts = _compared(result, time, metrics)
+    if not texts:
+        return None
+    target_rows = "the populations that the rows came from" if result.total.scope == "population" else "these rows"
+    note = f"Differences are those of {target_rows}; part of them is the mix of rows."
+    return Section("compared", "What differs", [list_block(texts), text_block(note, is_soft=True)])
+
+
+def _groups_section(view: Alerts, time: str | None) -> Section:
+    """Return the table of all groups, with the state of each group first."""
+    header, rows = _groups_table(view)
+    spans = _spans(view, _judged(view)[0]) if time is None else []
+    if spans:
+        header = [*header, _judged(view)[0]]
+        rows = [[*row, {"span": span} if span else ""] for row, span in zip(rows, spans, strict=True)]
+    left_out = len(view.grouped) - _GROUPS
+    note = f"{left_out:,} more groups are left out; those with alerts come first. " if left_out > 0 else ""
+    note += view._notes(remarks=False)[0].replace("In brackets:", "Below the estimates:")
+    records = records_of(view)[: _GROUPS * len(view.grouped.metrics)]
+    has_state = any(row[0] for row in rows)
+    if not has_state:
+        header, rows = header[1:], [row[1:] for row in rows]
+    words, csv = len(view.grouped.names) + has_state, csv_link("groups", records)
+    table = table_block("groups-table", header, rows, words=words, note=note, csv=csv) | {"head": int(has_state)}
+    legend = [charts_block("", [], "", _signs(view))] if spans else []
+    return Section("groups", "Groups", [*legend, table])
+
+
+def _groups_table(view: Alerts) -> tuple[list[str], list[list[Any]]]:
+    """Return header and rows: state, group, rows with missing labels, and each metric with its interval below."""
+    result = view.grouped
+    header, texts = view._table(most=_GROUPS)
+    n_names = len(result.names)
+    rows: list[list[Any]] = []
+    for row in texts:
+        state, *names = row[: 1 + n_names]
+        mark = {"text": state, "new": True} if state == "new" else state
+        missing = f"{row[2 + n_names]} missing"
+        cells: list[Any] = [mark, *names, {"text": row[1 + n_names], "below": [missing]}]
+        for text in row[3 + n_names :]:
+            mean, _, interval = text.partition(" (")
+            cells.append({"text": mean, "below": [interval.removesuffix(")")]} if interval else text)
+        rows.append(cells)
+    return ["state", *header[1 : 2 + n_names], *header[3 + n_names :]], rows
+
+
+def _warnings_section(full: Sequence[tuple[str, str]]) -> Section | None:
+    if not full:
+        return None
+    blocks = [list_block(f"{called(group)}: {note}" for group, note in full[:_WARNINGS])]
+    hidden = len(full) - _WARNINGS
+    blocks += [text_block(f"{hidden} more are left out.", is_soft=True)] if hidden > 0 else []
+    return Section("noted", "Warnings of single groups", blocks)
+
+
+def _assumptions_section(view: Alerts) -> Section:
+    result = view.grouped
+    texts = [*filter(None, [result.total.assumption]), *view._notes(remarks=False)[1:], *sentences.method(result.total)]
+    texts.append(f"Evaluated on {result.evaluated_on.isoformat()}.")
+    return Section("assumed", "Assumptions and methods", [list_block(texts)])
+
+
+def _facts(result: GroupedEvaluation, time: str | None, date: str) -> dict[str, str]:
     threshold = result.total.data.threshold
-    decided = "decisions were given" if threshold is None else f"{threshold:.6g}"
-    return {"assumed": sentences.assumed(result.total), "threshold": decided, "date": date}
+    facts = {
+        "assumed": sentences.assumed(result.total),
+        "threshold": "predictions were passed" if threshold is None else f"{threshold:.6g}",
+    }
+    if time is not None:
+        place = result.names.index(time)
+        periods = sorted({key[place] for key in result.groups if key[place] is not None})
+        facts["periods"] = " to ".join(dict.fromkeys(key_text(end, result.period) for end in (periods[0], periods[-1])))
+    return facts | {"date of the report": date}
 
 
 def _target(view: Alerts, name: str) -> dict[str, str]:
     """A target and how many groups have an alert for it; that none has does not prove that it is met."""
     alerts = [alert for alert in view if alert.metric == name]
-    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.gone is not None else ""
+    new = f", {sum(alert.new for alert in alerts)} new" if alerts and view.resolved is not None else ""
     chance = f"{counted(len(alerts), 'alert') if alerts else 'no alert'}{new}, {counted(len(view.grouped), 'group')}"
     return {"verdict": "FAIL" if alerts else "", "text": target_text(view, name), "chance": chance}
 
 
-def _tiles(view: Alerts) -> list[dict[str, str]]:
-    """The whole at a glance."""
-    result = view.grouped
-    counts = result.total.data.counts()
-    new = f"{sum(alert.new for alert in view)} new" if view.gone is not None else ""
-    tiles = [("groups", f"{len(result):,}", f"by {', '.join(map(key_text, result.names))}")]
-    tiles += [("alerts", f"{len(view):,}", new)] if view.targets else []
-    missing = f"{counts['missing']:,} of {counts['rows']:,} rows"
-    tiles += [("labels missing", percent(counts["missing"] / max(counts["rows"], 1)), missing)]
-    for name, distribution in islice(result.total.distributions.items(), _TILES):
-        low, high = result.total.intervals[name]
-        ends = interval_shown(finite(low), finite(high))
-        level = level_text(result.confidence_level)
-        tiles.append(
-            (f"{name}, all rows", shown(finite(distribution.mean()), finite(low), finite(high)), f"{level}: {ends}")
-        )
-    return [dict(zip(("name", "value", "note"), tile, strict=True)) for tile in tiles]
-
-
-def _csv(view: Alerts) -> str:
-    """A link that saves the numbers of all groups that the table has room for."""
-    records = records_of(view)[: _GROUPS * len(view.grouped.metrics)]
-    return link(list(records[0]), [list(record.values()) for record in records])
-
-
-def _drawn(view: Alerts) -> list[str]:
-    """The metrics that are drawn: those with a target, else the first one."""
+def _judged(view: Alerts) -> list[str]:
+    """Return the metrics that are compared in words: those with a target, or the first one."""
     return list(view.targets) or list(view.grouped.metrics)[:1]
 
 
@@ -181,29 +270,26 @@ def _warnings(result: GroupedEvaluation) -> tuple[list[str], list[tuple[str, str
     return said, full
 
 
-def _newest_first(alerts: Sequence[Alert]) -> list[Alert]:
-    return sorted(alerts, key=lambda alert: not alert.new)
+def _alert_row(alert: Alert, *, with_age: bool) -> list[Any]:
+    probability = "certain" if alert.certain else probability_text(alert.probability)
+    age = {"text": "new", "new": True} if alert.new else alert.age
+    row = [alert.group, f"{alert.metric} {alert.side} {alert.target:g}", probability, f"{alert.q_value:.2g}"]
+    return [*row, age] if with_age else row
 
 
-def _alert_row(alert: Alert) -> dict[str, Any]:
-    return {
-        "group": alert.group,
-        "misses": f"{alert.metric} {alert.side} {alert.target:g}",
-        "chance": "certain" if alert.certain else probability_text(alert.probability),
-        "q_value": f"{alert.q_value:.2g}",
-        "age": alert.age,
-        "new": alert.new,
-    }
-
-
-def _pictures(view: Alerts, time: str, metrics: Sequence[str]) -> list[dict[str, Any]]:
-    """A picture per segment and metric, those with new alerts first, then those with any."""
+def _pictures(view: Alerts, time: str) -> list[dict[str, Any]]:
+    """Return a picture per segment and metric: those with new alerts first, then those with alerts, then targets."""
     result = view.grouped
+    metrics = list(dict.fromkeys([*view.targets, *result.metrics]))
     place = result.names.index(time)
     lines: dict[Key, list[GroupSummary]] = {}
     for key, group in result.groups.items():
         if key[place] is not None:
             lines.setdefault(key[:place] + key[place + 1 :], []).append(group)
+    everything = [group for groups in lines.values() for group in groups]
+    values = {
+        metric: view_values([column_of(view, metric, everything)], view.targets.get(metric)) for metric in metrics
+    }
     found = []
     for segment, groups in lines.items():
         x = places_of([group.key[place] for group in groups])
@@ -211,9 +297,9 @@ def _pictures(view: Alerts, time: str, metrics: Sequence[str]) -> list[dict[str,
         for metric in metrics:
             column = column_of(view, metric, groups)
             new = _new(view, metric, [group.key for group in groups])
-            chart = period_chart(x, names, column, new, view.targets.get(metric))
+            chart = period_chart(x, names, column, new, view.targets.get(metric), values[metric])
             words = ", ".join([metric, *map(key_text, segment)])
-            rank = (not new.any(), not column.alert.any())
+            rank = (not new.any(), not column.alert.any(), bool(view.targets) and metric not in view.targets)
             picture = {"name": words, "chart": chart, "sentence": _in_words(metric, names, column)}
             picture["hover"] = _hover(x, names, column)
             found.append((rank, picture))
@@ -246,47 +332,19 @@ def _in_words(metric: str, names: Sequence[str], column: Column) -> str:
 
 def _new(view: Alerts, metric: str, keys: Sequence[Key]) -> Any:
     """Which groups have an alert that an earlier result did not have; none without an earlier result."""
-    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.gone is not None}
+    new = {alert.key for alert in view if alert.metric == metric and alert.new and view.resolved is not None}
     return np.array([key in new for key in keys], dtype=np.bool_)
-
-
-def _table(view: Alerts) -> list[list[str]]:
-    """Header and rows of the table, with the state of a group in the last column."""
-    header, rows = view._table(most=_GROUPS)
-    table = [[*row, mark] for mark, *row in (header, *rows)] if view.targets else [header, *rows]
-    return [[*table[0][:-1], "state"], *table[1:]]
-
-
-def _rows(
-    view: Alerts, header: Sequence[str], rows: Sequence[Sequence[str]], spans: Sequence[Any]
-) -> list[dict[str, Any]]:
-    """The rows of the table, of which the first is that of all rows; `spans` has a picture for each, or is empty."""
-    last = len(header) - 1
-    found = []
-    for number, (name, *texts) in enumerate(rows):
-        cells = [
-            {
-                "column": header[i],
-                "text": text,
-                "words": i < len(view.grouped.names) or i == last,
-                "new": i == last and text == "new",
-            }
-            for i, text in enumerate(texts, 1)
-        ]
-        found.append({"name": name, "cells": cells, "span": spans[number] if spans else None})
-    return found
 
 
 def _spans(view: Alerts, metric: str) -> list[dict[str, Any] | None]:
     """A small picture for each row of the table."""
     result = view.grouped
-    groups = [result.task.of_all(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
+    groups = [result.task.summarize_total(result.total), *(result.groups[key] for key in view._keys_shown(_GROUPS))]
     column = column_of(view, metric, groups)
     new = _new(view, metric, [group.key for group in groups])
     target = view.targets.get(metric)
-    sure = ~column.small if not column.small.all() else column.small
-    ends = np.concatenate([column.low[sure], column.high[sure], column.mean, column.labeled_only])
-    known = [*ends[np.isfinite(ends)].tolist(), *([] if target is None else [target])]
+    values = view_values([column], target)
+    known = values[np.isfinite(values)].tolist()
     if not known:
         return []
     scale = Scale(known, 4.0, 156.0)
@@ -310,16 +368,16 @@ def _total(view: Alerts) -> list[str]:
     return [f"{text}{goal}." for text, goal in zip(told, goals, strict=True)]
 
 
-def _reproduce(view: Alerts, about: str, source: Any) -> dict[str, Any]:
+def _reproduce(view: Alerts, about: About) -> dict[str, Any]:
     result = view.grouped
     notes, call = code_of_call("evaluate_by", result.arguments)
     code = ["import darkmetrics as dm", "", *notes, f"result = {call}"]
     if view.targets:
-        asked = ", ".join(f"{name}={text}" for name, text in view.arguments.items())
-        code.append(f"alerts = result.alerts({asked})")
-    code.append(f'{"alerts" if view.targets else "result"}.report("report.html"{about})')
-    methods = {one.method for group in result.groups.values() for one in group.metrics.values()}
-    return reproduction(code, result.arguments, methods, source)
+        arguments = ", ".join(f"{name}={text}" for name, text in view.arguments.items())
+        code.append(f"alerts = result.alerts({arguments})")
+    code.append(f'{"alerts" if view.targets else "result"}.report("report.html"{about.code})')
+    methods = {metric.method for group in result.groups.values() for metric in group.metrics.values()}
+    return reproduction(code, result.arguments, methods, about.source)
 
 
 # Each of these is evaluated again: segments and periods of them, groups whose gap is found, metrics.

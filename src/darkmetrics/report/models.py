@@ -1,4 +1,4 @@
-"""The page of a comparison: which model is better, and how sure that is."""
+"""The report of a comparison: which model is better, and how sure that is."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,206 +11,237 @@ from darkmetrics.argument_types import PageSettings, PathLike
 from darkmetrics.comparison.ranking import range_text
 from darkmetrics.comparison.result import Comparison
 from darkmetrics.comparison.rows import SharedRows
-from darkmetrics.distributions import MetricDistribution
 from darkmetrics.report import sentences
-from darkmetrics.report.differences import SCOPES, About, Difference, Table, differences_page, law_entry, saved
-from darkmetrics.report.numbers import interval_shown, percent, shown
-from darkmetrics.report.render import ReportPage, write_or_show
+from darkmetrics.report.differences import (
+    SCOPES,
+    About,
+    Difference,
+    difference_entry,
+    differences_hover,
+    differences_section,
+)
+from darkmetrics.report.numbers import interval_shown, shown
+from darkmetrics.report.render import ReportPage, render_html, write_or_show
 from darkmetrics.report.reproduce import code_of_call, columns_hash, reproduction, source_facts
+from darkmetrics.report.sections import Block, Report, Section, csv_link, list_block, table_block
 from darkmetrics.tables import chance_text, finite, level_text
 
-# Models with a tile of their own, and models whose places fit side by side.
-_TILES, _PLACES = 8, 10
+# Maximum number of models in a table of ranks.
+_RANKS = 10
+# From this probability on a difference is called one in the answer.
+_CLEAR = 0.9
 
 
 def write_comparison_report(
-    found: Comparison, path: PathLike | None = None, **about: Unpack[PageSettings]
+    comparison: Comparison, path: PathLike | None = None, **about: Unpack[PageSettings]
 ) -> Path | ReportPage:
-    """Writes the page of a comparison. See `Comparison.report`."""
-    title = about.get("title") or _title(found)
-    return write_or_show(path, title, lambda: comparison_page(found, **about))
+    """Write the report of a comparison. See `Comparison.report`."""
+    return write_or_show(path, lambda: comparison_report(comparison, **about), comparison.to_dict)
 
 
-def comparison_page(found: Comparison, **told: Unpack[PageSettings]) -> str:
-    """The page as text."""
-    about = About.of(**told)
-    judged = [metric for metric, record in found.metrics.items() if record.better != "neither"]
-    differences = [_difference(found, metric, model) for metric in found.metrics for model in found.models[1:]]
-    methods = {one.entry["method"] for one in differences}
-    # Chances of places among several are drawn, unless all labelings were gone through.
-    if len(found.models) > 2 and any(found.probability_best(metric).method != "exact" for metric in judged):
+def comparison_page(comparison: Comparison, **about: Unpack[PageSettings]) -> str:
+    """Return the report as a page."""
+    return render_html(comparison_report(comparison, **about))
+
+
+def comparison_report(comparison: Comparison, **settings: Unpack[PageSettings]) -> Report:
+    """Return the report of a comparison."""
+    about = About.of(**settings)
+    directed = [metric for metric, record in comparison.metrics.items() if record.better != "neither"]
+    differences = [
+        _difference(comparison, metric, model) for metric in comparison.metrics for model in comparison.models[1:]
+    ]
+    methods = {difference.entry["method"] for difference in differences}
+    # Ranks among several models are drawn, unless every label assignment was enumerated.
+    if len(comparison.models) > 2 and any(comparison.probability_best(metric).method != "exact" for metric in directed):
         methods.add("monte carlo")
-    reproduce = _reproduce(found, about, methods)
-    counts = found.rows.counts
-    missing = counts["missing"] / max(counts["rows"], 1)
-    of_rows = f"{counts['missing']:,} of {counts['rows']:,} rows"
-    return differences_page(
-        title=_title(found) if about.title is None else str(about.title),
-        warnings=[warned.message for warned in found.warnings],
-        counts=found._words()[0],
-        facts={
-            "assumed": _assumption(found).partition("\n")[0].removeprefix("Assumed: "),
-            "intervals for": SCOPES[found.scope],
-            "threshold": _thresholds(found),
-            "date": about.date,
-        },
-        about=about,
-        audit=_audit(found, about, reproduce),
+    reproduce = _reproduce(comparison, about, methods)
+    facts = {
+        "assumed": _assumption(comparison).partition("\n")[0].removeprefix("Assumed: "),
+        "intervals for": SCOPES[comparison.scope],
+        "threshold": _thresholds(comparison),
+        "date of the report": about.date,
+    }
+    level = level_text(comparison.confidence_level)
+    return Report(
+        title=_title(comparison) if about.title is None else str(about.title),
+        answer=_answer(comparison, directed),
+        counts=comparison._words()[0],
+        warnings=[warned.message for warned in comparison.warnings],
+        facts=facts,
+        source=about.source,
+        sections=[
+            *_sentences_section(comparison, directed),
+            Section(
+                "differences",
+                f"Differences from {called(comparison.models[0], 60)}",
+                [_differences_table(comparison, differences)],
+            ),
+            Section("models", "The models", [_models_table(comparison)]),
+            *_ranks_section(comparison, directed),
+            differences_section(differences, "How likely each difference is", "no difference", level),
+            Section("assumed", "Assumptions and methods", [list_block(_assumptions(comparison, differences))]),
+        ],
         reproduce=reproduce,
-        tiles=[*_tiles(found, judged), ("labels missing", percent(missing), of_rows)],
-        words=_words(found, judged),
-        tables=[*_tables(found, differences), *_places(found, judged)],
-        differences=differences,
-        zero="no difference",
-        spread="How likely each difference is",
-        level=level_text(found.confidence_level),
-        assumed=_assumed(found, differences),
+        audit=_audit(comparison, about, reproduce),
+        hover=differences_hover(differences),
     )
 
 
-def _title(found: Comparison) -> str:
-    if len(found.models) > 2:
-        return f"Which of {len(found.models):,} models is best?"
-    return f"Which model is better: {' or '.join(called(model, 60) for model in found.models)}?"
+def _answer(comparison: Comparison, directed: Sequence[str]) -> str:
+    """Return the first sentence: the metrics in which each model is better, with probabilities."""
+    if len(comparison.models) > 2:
+        best = [f"{_leader(comparison, metric)[0]} in {called(metric)}" for metric in directed]
+        return f"Most likely best: {', '.join(best)}." if best else "No metric says which model is better."
+    other, model = comparison.models
+    name = called(model, 60)
+    parts: dict[str, list[str]] = {"better": [], "worse": [], "not clearly different": [], "undefined (0/0)": []}
+    for metric in directed:
+        better, worse = (comparison.probability_better(metric, *pair) for pair in ((model, other), (other, model)))
+        side, probability = ("better", better) if not better < worse else ("worse", worse)
+        if np.isnan(probability):
+            parts["undefined (0/0)"].append(called(metric))
+        elif probability < _CLEAR:
+            parts["not clearly different"].append(called(metric))
+        else:
+            parts[side].append(f"{called(metric)} ({chance_text(probability)})")
+    texts = [f"{side} in {', '.join(metrics)}" for side, metrics in parts.items() if metrics]
+    return f"{name} is {'; '.join(texts)}." if texts else "No metric says which model is better."
 
 
-def _assumption(found: Comparison) -> str:
-    return found.beliefs.assumption or "nothing: no label is missing"
+def _leader(comparison: Comparison, metric: str) -> tuple[str, str]:
+    """Return the model that is most likely best in a metric, and its probability."""
+    best = comparison.probability_best(metric)
+    model = max(comparison.models, key=lambda name: float(np.nan_to_num(best[name])))
+    return called(model, 60), best.text(model)
 
 
-def _thresholds(found: Comparison) -> str:
-    cuts = found.rows.thresholds
+def _title(comparison: Comparison) -> str:
+    if len(comparison.models) > 2:
+        return f"Comparison of {len(comparison.models):,} models"
+    first, second = (called(model, 60) for model in comparison.models)
+    return f"Comparison of {second} with {first}"
+
+
+def _assumption(comparison: Comparison) -> str:
+    return comparison.beliefs.assumption or "nothing: no label is missing"
+
+
+def _thresholds(comparison: Comparison) -> str:
+    cuts = comparison.rows.thresholds
     if len(set(cuts)) == 1:
         return f"{cuts[0]:.6g}"
-    return ", ".join(f"{cut:.6g} ({called(model, 40)})" for model, cut in zip(found.models, cuts, strict=True))
+    return ", ".join(f"{cut:.6g} ({called(model, 40)})" for model, cut in zip(comparison.models, cuts, strict=True))
 
 
-def _tiles(found: Comparison, judged: Sequence[str]) -> list[tuple[str, str, str]]:
-    """The chance of each model to be best in the first metric."""
-    if not judged:
+def _sentences_section(comparison: Comparison, directed: Sequence[str]) -> list[Section]:
+    """Return the probability of each of several models to be best; of two models the first sentence has it."""
+    if len(comparison.models) == 2:
         return []
-    metric = judged[0]
-    best, what = found.probability_best(metric), f"chance to be best in {called(metric, 40)}"
-    chances, tie = dict(best.chances), best.tie
-    # Those that are likeliest to be best, where there is no room for all.
-    likeliest = sorted(chances, key=lambda model: -np.nan_to_num(chances[model]))[:_TILES]
-    tiles = [(model, best.text(model), what) for model in chances if model in likeliest]
-    return [*tiles, ("a tie", chance_text(tie), f"for the best {called(metric, 40)}")] if tie >= 0.005 else tiles
+    if directed:
+        texts = [*(str(comparison.probability_best(metric)) for metric in directed), *comparison.few_labels()]
+    else:
+        metric, first = next(iter(comparison.metrics)), comparison.models[0]
+        texts = [comparison.sentence(metric, model, first) for model in comparison.models[1:]]
+    return [Section("words", "Which model is best", [list_block(texts)])]
 
 
-def _words(found: Comparison, judged: Sequence[str]) -> list[str]:
-    if len(found.models) == 2:
-        return [found.sentence(metric) for metric in found.metrics]
-    if judged:
-        return [*(str(found.probability_best(metric)) for metric in judged), *found.few_labels()]
-    return [found.sentence(next(iter(found.metrics)), model, found.models[0]) for model in found.models[1:]]
-
-
-def _difference(found: Comparison, metric: str, model: str) -> Difference:
+def _difference(comparison: Comparison, metric: str, model: str) -> Difference:
     """A model against the first one."""
-    first = found.models[0]
-    distribution = found.difference(metric, model, first)
-    only = found[model].labeled_only[metric] - found[first].labeled_only[metric]
-    entry = law_entry(distribution, found.confidence_level, found.scope, only)
-    directed = found.metrics[metric].better != "neither"
-    better = finite(found.probability_better(metric, model, first)) if directed else None
+    first = comparison.models[0]
+    distribution = comparison.difference(metric, model, first)
+    only = comparison[model].labeled_only[metric] - comparison[first].labeled_only[metric]
+    entry = difference_entry(distribution, comparison.confidence_level, comparison.scope, only)
+    directed = comparison.metrics[metric].better != "neither"
+    better = finite(comparison.probability_better(metric, model, first)) if directed else None
     caption = f"{called(model, 60)} is better with probability {_chance(better)}" if directed else ""
     if directed:
-        left_open = range_text(np.nan if better is None else better, found.better_range(metric, model, first))
+        left_open = range_text(np.nan if better is None else better, comparison.better_range(metric, model, first))
         caption += f" ({left_open} with exact scores)" if left_open else ""
     about = {"metric": metric, "model": model, "other": first, "better": better, "directed": directed}
-    name = f"{called(metric, 60)}: {called(model, 40)} less {called(first, 40)}"
-    return Difference(name, found.sentence(metric, model, first), caption, entry | about)
+    name = f"{called(metric, 60)}: {called(model, 40)} minus {called(first, 40)}"
+    return Difference(name, comparison.sentence(metric, model, first), caption, entry | about)
 
 
 def _chance(chance: float | None) -> str:
     return chance_text(np.nan if chance is None else chance)
 
 
-def _tables(found: Comparison, differences: Sequence[Difference]) -> list[Table]:
-    interval = f"{level_text(found.confidence_level)} interval"
-    records = [_model(found, metric, model) for metric in found.metrics for model in found.models]
-    labels = bool(found.rows.counts["labeled"])
-    models = Table(
-        "models",
-        "The models",
-        ["metric", "model", "estimate", interval, "labeled only", "best"],
+def _models_table(comparison: Comparison) -> Block:
+    rows, records = [], []
+    for metric in comparison.metrics:
+        is_directed = comparison.metrics[metric].better != "neither"
+        best = comparison.probability_best(metric) if is_directed else None
+        for model in comparison.models:
+            evaluation = comparison[model]
+            mean, (low, high) = finite(evaluation[metric].mean()), map(finite, evaluation.intervals[metric])
+            only = finite(evaluation.labeled_only[metric])
+            record = {"metric": metric, "model": model, "mean": mean, "low": low, "high": high, "labeled_only": only}
+            records.append(record | {"best": None if best is None else finite(best[model])})
+            row = [metric, model, shown(mean, low, high), interval_shown(low, high), _only(comparison, only)]
+            rows.append([*row, "" if best is None else _chance(finite(best[model]))])
+    level = level_text(comparison.confidence_level)
+    header = ["metric", "model", "estimate", f"{level} interval", "labeled only", "P(best)"]
+    note = "P(best): the probability that the model is better than every other one. A tie is not better."
+    return table_block("models-table", header, rows, words=2, note=note, csv=csv_link("models", records))
+
+
+def _only(comparison: Comparison, value: float | None) -> str:
+    return shown(value) if comparison.rows.counts["labeled"] else "no labels"
+
+
+def _differences_table(comparison: Comparison, differences: Sequence[Difference]) -> Block:
+    entries = [difference.entry for difference in differences]
+    rows = [
         [
-            [
-                one["metric"],
-                one["model"],
-                shown(one["mean"], one["low"], one["high"]),
-                interval_shown(one["low"], one["high"]),
-                shown(one["labeled_only"]) if labels else "no labels",
-                _chance(one["best"]) if one["directed"] else "",
-            ]
-            for one in records
-        ],
-        words=2,
-        note="Best: the chance to be better than every other model. A tie is not better.",
-        csv=saved([{key: value for key, value in one.items() if key != "directed"} for one in records]),
-    )
+            entry["metric"],
+            entry["model"],
+            shown(entry["mean"], entry["low"], entry["high"]),
+            interval_shown(entry["low"], entry["high"]),
+            _chance(entry["better"]) if entry["directed"] else "",
+            _only(comparison, entry["labeled_only"]),
+            entry["method"],
+        ]
+        for entry in entries
+    ]
     keys = ("metric", "model", "other", "mean", "low", "high", "better", "labeled_only", "method")
-    against = Table(
-        "differences",
-        f"Against {called(found.models[0], 60)}",
-        ["metric", "model", "difference", interval, "better", "labeled only", "method"],
-        [
-            [
-                one["metric"],
-                one["model"],
-                shown(one["mean"], one["low"], one["high"]),
-                interval_shown(one["low"], one["high"]),
-                _chance(one["better"]) if one["directed"] else "",
-                shown(one["labeled_only"]) if labels else "no labels",
-                one["method"],
-            ]
-            for one in (difference.entry for difference in differences)
-        ],
-        words=2,
-        note=f"Difference: the metric of the model less that of {called(found.models[0], 60)}, under labels that both "
-        "share. Better: the chance that the model is better; a tie is not better.",
-        csv=saved([{key: one.entry[key] for key in keys} for one in differences]),
+    csv = csv_link("differences", [{key: entry[key] for key in keys} for entry in entries])
+    level, first = level_text(comparison.confidence_level), called(comparison.models[0], 60)
+    header = ["metric", "model", "difference", f"{level} interval", "P(better)", "labeled only", "method"]
+    note = (
+        f"Difference: the metric of the model minus that of {first}, for the same labels. P(better): the probability "
     )
-    return [models, against]
+    note += "that the model is better; a tie is not better."
+    return table_block("differences-table", header, rows, words=2, note=note, csv=csv)
 
 
-def _model(found: Comparison, metric: str, model: str) -> dict[str, Any]:
-    evaluation = found[model]
-    low, high = evaluation.intervals[metric]
-    distribution: MetricDistribution = evaluation[metric]
-    directed = found.metrics[metric].better != "neither"
-    numbers = {"mean": distribution.mean(), "low": low, "high": high, "labeled_only": evaluation.labeled_only[metric]}
-    record = {"metric": metric, "model": model, "directed": directed, **{k: finite(v) for k, v in numbers.items()}}
-    return record | {"best": finite(found.probability_best(metric)[model]) if directed else None}
-
-
-def _places(found: Comparison, judged: Sequence[str]) -> list[Table]:
-    """The chance of every place in the first metric, of three models or more."""
-    if not judged or not 2 < len(found.models) <= _PLACES:
+def _ranks_section(comparison: Comparison, directed: Sequence[str]) -> list[Section]:
+    """Return the probability of every rank in the first metric, of three models or more."""
+    if not directed or not 2 < len(comparison.models) <= _RANKS:
         return []
-    header, rows = found.rank_probabilities(judged[0])._table()
-    note = "The chance of each place; models that tie share the better one."
-    heading = f"Places in {called(judged[0], 60)}"
-    return [Table("places", heading, ["model", *header[1:2], *(f"place {at}" for at in header[2:])], rows, note=note)]
+    header, rows = comparison.rank_probabilities(directed[0])._table()
+    header = ["model", header[1], *(f"rank {rank}" for rank in header[2:])]
+    note = "The probability of each rank; models that tie share the better one."
+    table = table_block("places-table", header, rows, note=note)
+    return [Section("places", f"Ranks in {called(directed[0], 60)}", [table])]
 
 
-def _assumed(found: Comparison, differences: Sequence[Difference]) -> list[str]:
-    words = [*filter(None, _assumption(found).split("\n")), *found._notes()]
-    ways = sentences.methods(((one.entry["metric"], one.entry["method"]) for one in differences), found.scope)
+def _assumptions(comparison: Comparison, differences: Sequence[Difference]) -> list[str]:
+    words = [*filter(None, _assumption(comparison).split("\n")), *comparison._notes()]
+    ways = sentences.methods(((one.entry["metric"], one.entry["method"]) for one in differences), comparison.scope)
     return words + [f"Differences in {way}" for way in ways]
 
 
-def _reproduce(found: Comparison, about: About, methods: set[str]) -> dict[str, Any]:
-    notes, call = code_of_call("compare", found.arguments)
-    code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{about.said})']
-    return reproduction(code, found.arguments, methods, about.source)
+def _reproduce(comparison: Comparison, about: About, methods: set[str]) -> dict[str, Any]:
+    notes, call = code_of_call("compare", comparison.arguments)
+    code = ["import darkmetrics as dm", "", *notes, f"found = {call}", f'found.report("report.html"{about.code})']
+    return reproduction(code, comparison.arguments, methods, about.source)
 
 
-def _audit(found: Comparison, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
+def _audit(comparison: Comparison, about: About, reproduce: dict[str, Any]) -> dict[str, Any] | None:
     if about.audit is None:
         return None
-    facts, rows = source_facts(about.audit, "audit"), found.rows
+    facts, rows = source_facts(about.audit, "audit"), comparison.rows
     counts = {"rows": rows.counts["rows"], "sha256": rows_hash(rows)}
     return {"facts": facts, **counts, "versions": reproduce["versions"]}
 

@@ -1,10 +1,13 @@
-"""render(): views of the summary, and write_report(), which puts one into a file or shows it in a notebook."""
+"""Rendering: a report as HTML, Markdown, JSON or PDF, in a file or in a notebook."""
 
 import base64
 import hashlib
 import html
 import json
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,17 +19,28 @@ from darkmetrics.argument_types import PathLike
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError, unknown_name
 from darkmetrics.files import write_whole
-from darkmetrics.report.markdown import markdown
-from darkmetrics.report.page import page
+from darkmetrics.report.evaluations import evaluation_report
+from darkmetrics.report.markdown import render_markdown
+from darkmetrics.report.sections import Report
 from darkmetrics.report.summarize import SCHEMA, summarize
 
-# What a report is, by the suffix of its file.
-SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown", ".json": "json"}
+# The format of a file by its suffix.
+SUFFIXES = {
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".json": "json",
+    ".pdf": "pdf",
+}
+# Browsers that print a page to PDF.
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+_MAC_BROWSERS = ("Google Chrome", "Chromium", "Microsoft Edge")
 
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report that was made without a file: a notebook shows it, and `html` is the page as text.
+    """A report without a file: a notebook shows it, and `html` is the page as text.
 
     Examples
     --------
@@ -56,15 +70,15 @@ class ReportPage:
 
 
 def render(summary: object, format: str = "html") -> str:  # noqa: A002
-    """The report as a page, as Markdown or as JSON.
+    """Return the report of an evaluation as HTML, Markdown or JSON.
 
-    The page is one file that opens offline: styles, script and pictures are inside, and its content security policy
-    forbids it to load anything or to run anything else.
+    The HTML page is one file that opens offline: styles, script and pictures are inside, and its content security
+    policy forbids it to load anything or to run anything else.
 
     Parameters
     ----------
     summary : dict
-        What `summarize` returned, or the same read back from JSON.
+        The result of `summarize`, or the same read back from JSON.
     format : {"html", "markdown", "json"}
         "html" needs jinja2: pip install 'darkmetrics[report]'.
 
@@ -75,96 +89,132 @@ def render(summary: object, format: str = "html") -> str:  # noqa: A002
     ...     [1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]), metrics="recall"
     ... )
     >>> summary = dm.report.summarize(result, title="Four rows")
-    >>> dm.report.render(summary, "markdown").splitlines()[:3]
-    ['# Four rows', '', '4 rows: 3 labeled, 1 missing (25.0%)']
+    >>> dm.report.render(summary, "markdown").splitlines()[4]
+    '4 rows: 3 labeled, 1 missing (25.0%)'
     """
-    views: dict[str, Callable[[Mapping[str, Any]], str]] = {"html": _html, "markdown": markdown, "json": _json}
-    if format not in views:
-        raise unknown_name("format", "format", str(format), views)
+    if format not in ("html", "markdown", "json"):
+        raise unknown_name("format", "format", str(format), ["html", "markdown", "json"])
     if not isinstance(summary, Mapping) or summary.get("schema") != SCHEMA:
-        raise InputError(f"summary: expected what summarize returns, with schema {SCHEMA!r}.")
-    return views[format](summary)
+        raise InputError("summary", f"expected what summarize returns, with schema {SCHEMA!r}")
+    if format == "json":
+        return _json(summary)
+    report = evaluation_report(summary)
+    return render_html(report) if format == "html" else render_markdown(report)
 
 
 def write_report(evaluation: Evaluation, path: PathLike | None = None, **about: Any) -> Path | ReportPage:
-    """Writes the report of an evaluation; the suffix of the path says in which format. See `Evaluation.report`."""
+    """Write the report of an evaluation in the format of the suffix. See `Evaluation.report`."""
+    summary = cache(lambda: summarize(evaluation, **about))
+    return write_or_show(path, lambda: evaluation_report(summary()), summary)
+
+
+def write_or_show(
+    path: PathLike | None, make: Callable[[], Report], document: Callable[[], Mapping[str, Any]]
+) -> Path | ReportPage:
+    """Write a report in the format of the suffix; without a path return it for a notebook.
+
+    `make` and `document` compute the report and its numbers. What can be refused is refused before that.
+    """
     if path is None:
-        jinja2_package()  # before the work, which may take a while
-        summary = summarize(evaluation, **about)
-        return ReportPage(visible(summary["title"]), render(summary))
-    target, suffix = _target(path)
-    if suffix not in SUFFIXES:
-        raise InputError(f"path: {target.name!r} {no_such_suffix(suffix)}.")
-    if SUFFIXES[suffix] == "html":
         jinja2_package()
-    return write_page(target, render(summarize(evaluation, **about), SUFFIXES[suffix]))
-
-
-def write_or_show(path: PathLike | None, title: str, make: Callable[[], str]) -> Path | ReportPage:
-    """A page that there is as HTML alone: in its file, or, without a path, as something that a notebook shows."""
-    jinja2_package()  # before the work
-    if path is None:
-        return ReportPage(visible(title), make())
-    target, suffix = _target(path)
-    if suffix not in (".html", ".htm"):
-        why = no_such_suffix(suffix, (".html",))
-        raise InputError(f"path: {target.name!r} {why}; to_dict() and to_frame() have the numbers.")
-    return write_page(target, make())
-
-
-def _target(path: PathLike) -> tuple[Path, str]:
-    """The file to write, and the suffix that says its format."""
+        report = make()
+        return ReportPage(visible(report.title), render_html(report))
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"path: got {a_kind_of(path)}. Give the file to write as a text or a path.")
-    return Path(path), Path(path).suffix.lower()
+        raise InputError("path", f"got {a_kind_of(path)}", "", "Pass the file to write as a text or a path.")
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError("path", f"{target.name!r} {describe_suffixes()}")
+    kind = SUFFIXES[suffix]
+    if kind in ("html", "pdf"):
+        jinja2_package()
+    if kind == "json":
+        return _write(target, _json(document()))
+    if kind == "pdf":
+        browser = _find_browser(target)
+        return _print_to_pdf(browser, render_html(make()), target)
+    report = make()
+    return _write(target, render_html(report) if kind == "html" else render_markdown(report))
 
 
-def no_such_suffix(suffix: str, known: Sequence[str] = (".html", ".md", ".json")) -> str:
-    """Why a file with that suffix cannot be written and what to do about it, as the end of a sentence."""
+def describe_suffixes(known: Sequence[str] = (".html", ".md", ".json", ".pdf")) -> str:
+    """Return the rule for suffixes, as the end of a sentence."""
     *others, last = known
-    ends = f"{', '.join(others)} or {last}" if others else last
-    if suffix == ".pdf":
-        why = "cannot be written here: a page is HTML. Open it in a browser and print it to PDF; pages are numbered."
-        return f"{why} End it in {ends}"
-    return f"must end in {ends}"
+    return f"must end in {', '.join(others)} or {last}"
 
 
-def write_page(target: Path, text: str) -> Path:
-    """The text in the file, which appears when it is complete."""
+def _write(target: Path, text: str) -> Path:
+    """Write text to a file, which appears when it is complete."""
     try:
         write_whole(target, text)
     except OSError as error:
-        raise InputError(f"path: cannot write {str(target)!r}: {error.strerror or error}.") from None
+        raise InputError("path", f"cannot write {str(target)!r}: {error.strerror or error}") from None
     return target
 
 
-def _json(summary: Mapping[str, Any]) -> str:
-    return json.dumps(summary, indent=2, allow_nan=False) + "\n"
+def _find_browser(target: Path) -> str:
+    """Return the path of a browser, or raise an error that says how to get a PDF without one."""
+    programs = _find_programs()
+    if not programs:
+        raise MethodError(
+            "path",
+            f"{target.name!r} needs Chromium, Chrome or Edge, and none is installed",
+            "",
+            f"Write {target.with_suffix('.html').name!r}, open it in a browser and print it to PDF.",
+        )
+    return programs[0]
 
 
-def _html(summary: Mapping[str, Any]) -> str:
-    return filled("report.html.j2", page(summary))
+def _find_programs() -> list[str]:
+    """Return the browsers that are installed."""
+    programs = [program for name in _BROWSERS if (program := shutil.which(name))]
+    apps = (Path(f"/Applications/{name}.app/Contents/MacOS/{name}") for name in _MAC_BROWSERS)
+    return [*programs, *(str(app) for app in apps if app.exists())]
 
 
-def filled(template: str, context: Mapping[str, Any]) -> str:
-    """A page from its template, everything in it escaped, with a policy that lets nothing else in."""
+def _print_to_pdf(browser: str, page: str, target: Path) -> Path:
+    """Print a page to a PDF file with a browser that has no window."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, printed = folder / "report.html", folder / "report.pdf"
+        source.write_text(page, encoding="utf-8")
+        options = ["--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        options += ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        options += [f"--user-data-dir={folder / 'profile'}", "--no-pdf-header-footer", f"--print-to-pdf={printed}"]
+        done = subprocess.run([browser, *options, source.as_uri()], capture_output=True, check=False, timeout=120)
+        if not printed.exists():
+            detail = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise MethodError("path", f"{Path(browser).name} did not print {target.name!r}: {' '.join(detail)}")
+        try:
+            shutil.move(printed, target)
+        except OSError as error:
+            raise InputError("path", f"cannot write {str(target)!r}: {error.strerror or error}") from None
+    return target
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def render_html(report: Report) -> str:
+    """Return a report as a page, everything in it escaped, with a policy that lets nothing else in."""
     environment = _environment(jinja2_package())
 
     def source(name: str) -> str:
         # Browsers read every end of line as a newline before they hash; a checkout may have written others.
         return str(environment.loader.get_source(environment, name)[0]).replace("\r\n", "\n")
 
-    own = {"style": source("report.css"), "script": source("report.js")}
-    # Of all styles and scripts the page may use these two: whatever else came in would not run.
-    policy = f"default-src 'none'; style-src {_hash(own['style'])}; script-src {_hash(own['script'])}; img-src data:"
-    policy += "; base-uri 'none'; form-action 'none'"
-    text: str = environment.get_template(template).render({**context, **own}, policy=policy)
+    assets = {"style": source("report.css"), "script": source("report.js")}
+    # The page may use these two alone: no other style or script would run.
+    policy = f"default-src 'none'; style-src {_hash(assets['style'])}; script-src {_hash(assets['script'])}"
+    policy += "; img-src data:; base-uri 'none'; form-action 'none'"
+    text: str = environment.get_template("report.html.j2").render(report=report, policy=policy, **assets)
     return text
 
 
 @cache
 def _environment(jinja2: Any) -> Any:
-    """What knows the templates; kept, as it takes a while to read them."""
+    """Return the environment of the templates, which takes a while to read."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("darkmetrics.report"),
         autoescape=True,
@@ -182,9 +232,9 @@ def _hash(text: str) -> str:
 
 
 def jinja2_package() -> Any:
-    """What fills templates, or an error that says how to install it."""
+    """Return the package that fills templates, or raise an error that says how to install it."""
     try:
         import jinja2
     except ImportError:
-        raise MethodError("report: an HTML page needs jinja2; pip install 'darkmetrics[report]'.") from None
+        raise MethodError("report", "jinja2 is not installed", "", "pip install 'darkmetrics[report]'.") from None
     return jinja2

@@ -39,7 +39,7 @@ def date_of(date: Any = None) -> str:
     try:
         return dt.date.fromisoformat(date).isoformat()
     except (TypeError, ValueError):
-        raise InputError(f"date: {date!r}. It must be a date such as '2026-06-30'.") from None
+        raise InputError("date", repr(date), "It must be a date such as '2026-06-30'.") from None
 
 
 def source_facts(source: str | Mapping[str, Any] | None, name: str = "source") -> dict[str, str]:
@@ -49,7 +49,7 @@ def source_facts(source: str | Mapping[str, Any] | None, name: str = "source") -
     if isinstance(source, Mapping):
         return {str(k): str(v) for k, v in source.items()}
     if name != "source":
-        raise InputError(f"{name}: expected facts by name, such as {{'model': 'scorecard 3'}}, got {source!r}.")
+        raise InputError(name, f"expected facts by name, such as {{'model': 'scorecard 3'}}, got {source!r}")
     return {"data": str(source)}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from darkmetrics.constraints import checked
 from darkmetrics.curves import ThresholdCurves
-from darkmetrics.data.rules import is_number
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError, MethodError
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric, Linear
@@ -29,6 +29,7 @@ MOST_CURVES = 30
 CONFIDENCE = 0.9
 
 
+@checked
 def summarize(
     evaluation: Evaluation,
     *,
@@ -84,10 +85,9 @@ def summarize(
     0.6
     """
     if not isinstance(evaluation, Evaluation):
-        raise InputError(f"evaluation: expected what evaluate returns, got {type(evaluation).__name__}.")
+        raise InputError("evaluation", f"expected what evaluate returns, got {type(evaluation).__name__}")
     if curves is not None:
         check_curves(evaluation, curves)
-    check_confidence(confidence)
     source_facts(audit, "audit")  # before the work
     date = date_of(date)
     _, goals = targets_from(targets, evaluation.metrics.values(), more=False)
@@ -144,12 +144,6 @@ def summarize(
     }
 
 
-def check_confidence(confidence: Any) -> None:
-    """How sure one must be of a target."""
-    if not is_number(confidence) or not 0.0 <= confidence <= 1.0:
-        raise InputError(f"confidence: {confidence!r}. It must lie between 0 and 1.")
-
-
 def _target(evaluation: Evaluation, name: str, value: float, confidence: float) -> dict[str, Any]:
     side = "at most" if evaluation.metrics[name].better == "lower" else "at least"
     chance = evaluation.target_probability(name, value)
@@ -166,8 +160,8 @@ def _references(evaluation: Evaluation, name: str, goals: Mapping[str, float]) -
 
 def _title(counts: Mapping[str, int]) -> str:
     if not counts["missing"]:
-        return "How good is this classifier?"
-    return f"How good is this classifier, with {percent(counts['missing'] / counts['rows'], 0)} of its labels missing?"
+        return "Classifier metrics"
+    return f"Classifier metrics with {percent(counts['missing'] / counts['rows'], 0)} of the labels missing"
 
 
 def _diagnosis(evaluation: Evaluation) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.data.rules import check_length
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.delayed import Delayed
+from darkmetrics.wording import named, setting
 
 # Labels of more times than this are taken together with their neighbours: to look less often costs hardly anything.
 _MOST_BATCHES = 200
@@ -46,7 +47,8 @@ def batches_of(
     if isinstance(after, (EvaluationSet, Mapping)):
         for name, value in (("y_score", y_score), ("time", time), ("age", age)):
             if value is not None:
-                raise InputError(f"{name}: belongs to arrays of labels; an EvaluationSet already has its rows.")
+                rule = "An EvaluationSet already has its rows."
+                raise InputError(name, "passed with an EvaluationSet", rule, f"Leave {named(name)} out.")
     if isinstance(after, EvaluationSet):
         open_.check(after)
         try:
@@ -56,7 +58,7 @@ def batches_of(
     if isinstance(after, Mapping):
         return _of_sets(open_, after, as_of)
     if y_score is None:
-        raise InputError("y_score: missing. Give the scores of the labels, or an EvaluationSet of the rows.")
+        raise InputError("y_score", "missing", "", "Pass the scores of the labels, or an EvaluationSet of the rows.")
     if time is None:
         rows = _rows(before, after, y_score, age)
         open_.check(rows)
@@ -66,11 +68,16 @@ def batches_of(
 
 def _of_sets(open_: "_Open", after: Mapping[Any, Any], as_of: date | None) -> list[Batch]:
     if not after or not all(isinstance(one, EvaluationSet) for one in after.values()):
-        raise InputError("after: a mapping must lead from times to EvaluationSets of the rows whose labels came then.")
+        rule = "A mapping must lead from times to EvaluationSets of the rows whose labels arrived then."
+        raise InputError("after", "a mapping with other keys or values", rule)
     sets = list(after.values())
     number, until = _ordered(list(after), len(sets), partial(open_.since, as_of))
     if np.any(number < 0):
-        raise InputError("after: a time that is missing, or before as_of. Each set of labels needs one.")
+        raise InputError(
+            "after",
+            f"a time that is missing, or before {named('as_of')}",
+            f"Each set of labels needs a time after {named('as_of')}.",
+        )
     cells = [one.labeled().cells for one in sets]
     found = []
     for numbers in _groups(number):
@@ -101,14 +108,19 @@ def _of_rows(open_: "_Open", after: Any, y_score: Any, time: Any, age: Any, as_o
 def _rows(before: EvaluationSet, labels: Any, score: Any, age: Any) -> EvaluationSet:
     """Rows decided and read as those of the earlier set."""
     if before.threshold is None:
-        raise InputError("after: decisions of the earlier rows were given (y_pred). Give an EvaluationSet of the rows.")
+        raise InputError(
+            "after",
+            f"arrays, but the earlier rows have predictions ({named('y_pred')})",
+            "Arrays of labels and scores have none.",
+            "Pass an EvaluationSet of the rows.",
+        )
     try:
         missingness = None if age is None else Delayed(age=age)
         settings = {"threshold": before.threshold, "pos_label": before.pos_label}
         rows = EvaluationSet(labels, score, missingness=missingness, **settings)
     except InputError as error:
         _check_written(before, labels)
-        raise error.renamed({"y_true": "after"}) from None
+        raise error.worded_for({"y_true": "after"}) from None
     if not rows.cells.positives.any():
         _check_written(before, labels)
     return rows
@@ -121,8 +133,11 @@ def _check_written(before: EvaluationSet, labels: Any) -> None:
     wrong = found and before.pos_label not in found
     if wrong and (len(found) == 2 or isinstance(found[0], str) is not isinstance(before.pos_label, str)):
         raise InputError(
-            f"after: labels are {' and '.join(map(repr, found))}, but {before.pos_label!r} was positive in the earlier "
-            "evaluation. Write them as they were written then."
+            "after",
+            f"labels are {' and '.join(map(repr, found))}, but {before.pos_label!r} was positive in the earlier "
+            "evaluation",
+            "",
+            "Pass labels as they were written then.",
         ) from None
 
 
@@ -139,7 +154,7 @@ def _came(before: EvaluationSet, after: EvaluationSet) -> Cells:
     try:
         left = merging.without(whole, part, score_bins, after.threshold)
     except InputError as error:
-        raise InputError.about("after", f"as many rows as before, but not the same ones. {error}") from None
+        raise InputError("after", "as many rows as before, but not the same ones", f"{error.finding}.") from None
     return EvaluationSet.from_cells(left).labeled().cells
 
 
@@ -184,8 +199,11 @@ class _Open:
             if (since > 0.0).any():
                 row = int(np.argmax(since > 0.0))
                 raise InputError(
-                    f"age: row {row} was scored on {scored.shown(float(scored.number[row]))}, after the earlier "
-                    f"evaluation ({as_of}), which knows nothing of it. Give the rows that were there then."
+                    "age",
+                    f"row {row} was scored on {scored.shown(float(scored.number[row]))}, after the earlier "
+                    f"evaluation ({as_of})",
+                    "Rows must belong to the earlier evaluation.",
+                    "Pass the rows that were scored by then.",
                 ) from None
             return -since
 
@@ -194,16 +212,28 @@ class _Open:
         own = self.data
         if late.score_bins != own.score_bins:
             raise InputError(
-                "after: its scores are counted in other buckets than those of the earlier set, so that rows cannot be "
-                "matched. Count both in the same ones."
+                "after",
+                "its scores are counted in other bins than those of the earlier set",
+                "Rows are matched by their score bins.",
+                "Count both sets in the same bins.",
             )
         if late.threshold != own.threshold or late.pos_label != own.pos_label:
-            raise InputError("after: decided or labeled in another way than the earlier set. Build it in the same way.")
+            raise InputError(
+                "after",
+                "predictions or labels differ from those of the earlier set",
+                "Both sets need one threshold and one positive label.",
+                "Build it in the same way.",
+            )
         for name in ("stratum", "age", "propensity", "probability"):
             mine, theirs = getattr(own.cells, name) is not None, getattr(late.cells, name) is not None
             if mine != theirs and (mine or name != "probability"):
                 there = "it has none, but the earlier set has" if mine else "it has some, but the earlier set has not"
-                raise InputError(f"after: {name}: {there}, and rows are matched by it. Build it in the same way.")
+                raise InputError(
+                    "after",
+                    f"{name}: {there}",
+                    f"Rows are matched by {name}.",
+                    "Build it in the same way.",
+                )
 
     def batch(self, late: Cells, until: float | None) -> Batch:
         """Labels by the cells that they belong to."""
@@ -211,7 +241,7 @@ class _Open:
         try:
             at = self.place[merging.late_places(self.cells, _by_age(late), data.score_bins, data.threshold)]
         except InputError as error:
-            raise error.renamed({"late": "after"}) from None
+            raise error.worded_for({"late": "after"}) from None
         kept = at >= 0
         return Batch(at[kept], late.positives[kept].astype(np.int64), late.negatives[kept].astype(np.int64), until)
 
@@ -225,8 +255,10 @@ class _Open:
             at = int(np.argmax(short))
             score = float(self.data.cells.score[self.data.missing_cells[at]])
             raise InputError(
-                f"after: {came[at]:,} labels for score {score!r}, where {self.data.missing_counts[at]:,} were missing. "
-                "Give each label once, and none that was there before."
+                "after",
+                f"{came[at]:,} labels for score {score!r}, where {self.data.missing_counts[at]:,} were missing",
+                "",
+                "Pass each label once, and none that was there before.",
             )
 
 
@@ -234,11 +266,12 @@ def _unmatched(error: InputError, before: EvaluationSet) -> InputError:
     """The error for rows that are not those of the earlier set, with why that may be where they have ages."""
     if before.cells.age is None:
         return error
-    return error.also(
-        "Rows are matched by the age that they had in the earlier evaluation, and ages of a later as_of have moved on: "
-        "give labels and scores as arrays, with age= (the age of each row then, or when it was scored) and time= (when "
-        "its label came) or elapsed=."
+    fix = (
+        f"Rows are matched by their age in the earlier evaluation, and ages of a later {named('as_of')} are larger. "
+        f"Pass labels and scores as arrays, with {setting('age')} (the age of each row then, or when it was scored) "
+        f"and {setting('time')} (when its label arrived) or {setting('elapsed')}."
     )
+    return error.replace(fix=" ".join(filter(None, [error.args[3], fix])))
 
 
 def _by_age(cells: Cells) -> Cells:
@@ -273,17 +306,20 @@ def _ordered(time: Any, n: int, since: Callable[[FloatArray], FloatArray | None]
     except InputError:
         dates = _dates_of(time, "time")
         if dates is None:
-            raise InputError("time: expected numbers, timedeltas or dates: when each label came.") from None
+            rule = "Times of arrival must be numbers, timedeltas or dates."
+            raise InputError("time", "values of another type", rule) from None
         passed = since(dates.number)
         values, spans = (dates.number, False) if passed is None else (np.where(passed > 0.0, passed, np.nan), True)
     check_length(values, "time", n)
     known = ~np.isnan(values)
     if spans and np.any(values[known] < 0.0):
         raise InputError(
-            f"time: {values[known].min():g}. Labels came after the evaluation, so that no time is negative."
+            "time",
+            f"{values[known].min():g}",
+            "Labels arrive after the evaluation, so no time is negative.",
         )
     if not known.any():
-        raise InputError("time: all missing. Say when each label came, or leave it out.")
+        raise InputError("time", "all missing", "", f"Pass when each label arrived, or leave {named('time')} out.")
     _, rank = np.unique(values[known], return_inverse=True)
     number = np.full(n, -1)
     number[known] = rank
@@ -294,7 +330,7 @@ def _groups(number: IntArray) -> list[BoolArray]:
     """Which rows belong to each batch: one for each time, or for neighbouring ones where there are many."""
     n = int(number.max(initial=-1)) + 1
     if n == 0:
-        raise InputError("after: no label with a time. There is nothing to verify.")
+        raise InputError("after", "no label with a time", "At least one label must have arrived.")
     rows = np.bincount(number[number >= 0], minlength=n)
     batch = np.arange(n) if n <= _MOST_BATCHES else (np.cumsum(rows) - 1) * _MOST_BATCHES // int(rows.sum())
     own = np.where(number >= 0, batch[number], -1)

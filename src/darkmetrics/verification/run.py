@@ -13,6 +13,7 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics.argument_types import ArrayLike, Duration
 from darkmetrics.class_evaluation import refuse_classes
+from darkmetrics.constraints import checked
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.distributions import Interval, check_level
@@ -24,6 +25,7 @@ from darkmetrics.missingness.delayed import FittedDelays
 from darkmetrics.posterior import columns_of
 from darkmetrics.verification.labels import Batch, batches_of
 from darkmetrics.verification.result import ResolvedMetric, Verification
+from darkmetrics.wording import code, named, setting
 
 # Number of posterior draws. An evaluation has 64; as labels arrive, what lies between draws matters: with 64, one in
 # nine tests of correct delayed labels rejected at 5%. A curve of scores needs fewer draws than hazards of many ages.
@@ -33,6 +35,7 @@ _MAX_EXACT = 1000
 ARRIVALS = ("alike", "late", "any")
 
 
+@checked
 def verify(
     before: Evaluation | EvaluationSet,
     after: ArrayLike | EvaluationSet | Mapping[Any, EvaluationSet],
@@ -106,13 +109,14 @@ def verify(
     if isinstance(before, EvaluationSet):
         before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):
-        raise InputError(f"before: expected an Evaluation or an EvaluationSet, got {type(before).__name__}.")
+        raise InputError("before", type(before).__name__, "It must be an Evaluation or an EvaluationSet.")
     elif evaluate_arguments:
         name = next(iter(evaluate_arguments))
-        raise InputError(f"{name}: the Evaluation already has it. Pass it together with an EvaluationSet only.")
+        rule = "An Evaluation already has it."
+        raise InputError(name, "passed with an Evaluation", rule, f"Pass {named(name)} with an EvaluationSet only.")
     before = before.rows  # labels are the same for rows and population
     if not before.data.n_missing:
-        raise InputError("before: no label was missing, so there is nothing to verify.")
+        raise InputError("before", "no missing label", "Verification compares labels that were missing then.")
     before.posterior.check_independent("verify assumes")
     chosen = _arrival_of(before, arrival)
     as_of = None if before.arrival is None else before.arrival.as_of
@@ -143,16 +147,20 @@ def _arrival_of(before: Evaluation, arrival: str | None) -> str:
     late = isinstance(before.model, FittedDelays)
     if arrival == "late" and not late:
         raise InputError(
-            "arrival: 'late', but the evaluation knows nothing of when labels come. Evaluate with "
-            "missingness=dm.missing.Delayed(...)."
+            "arrival",
+            "'late', but the evaluation has no delays of labels",
+            "",
+            f"Evaluate with {code('missingness=dm.missing.Delayed(...)')}.",
         )
     if late:
         ages = before.data.cells.ages
         mature = ages is not None and bool(ages.mature.any())
         if mature and arrival == "late":
             raise InputError(
-                "arrival: 'late', but only positives arrive before the maturity, so that a label that came says "
-                "nothing that was not certain. Leave it out: 'any' counts what is known of all rows."
+                "arrival",
+                "'late', but only positives arrive before the maturity",
+                "A label that arrives is then certain, and tests nothing.",
+                f"Leave {named('arrival')} out: 'any' uses what is known of all rows.",
             )
         return arrival or ("any" if mature else "late")
     return arrival or ("alike" if isinstance(before.model, ByScore) else "any")
@@ -227,13 +235,15 @@ def _ends(batches: list[Batch], elapsed: Any, data: EvaluationSet) -> list[float
     given = [batch.until for batch in batches if batch.until is not None]
     if len(given) == len(batches):
         if elapsed is not None:
-            raise InputError("elapsed: the times of labels already say it. Give one of them.")
+            raise InputError("elapsed", f"passed with {named('time')}", "", "Pass one of the two.")
         return given
     if elapsed is None or len(batches) > 1:
         raise InputError(
-            "time: late labels come at an age, so say when: time= since the earlier evaluation, as a number or "
-            "timedelta in the unit of its ages (or as dates, where it knows its as_of), or elapsed= for all of them "
-            "together."
+            "time",
+            "missing",
+            "Delayed labels arrive at an age.",
+            f"Pass {setting('time')} since the earlier evaluation, as a number or timedelta in the unit of its ages "
+            f"(or as dates, if it has {named('as_of')}), or {setting('elapsed')} for all labels together.",
         )
     assert data.cells.ages is not None
     return [positive_span("elapsed", elapsed, days=data.cells.ages.days)]

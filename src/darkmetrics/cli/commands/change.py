@@ -14,7 +14,7 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import add_metrics, evaluate_rows, settings_of
 from darkmetrics.cli.inputs import load, paths_of, read_reference, stored_counts
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import TARGETS, CheckedOptions, EvaluationOptions, ReportOptions, argument, number, option
 from darkmetrics.cli.output import (
     check_format,
@@ -23,10 +23,10 @@ from darkmetrics.cli.output import (
     in_words,
     progress,
     publish,
-    write_output,
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = (
     "Example: darkmetrics change june.csv may.csv --label y --score p --missingness random --max-decline recall=0.02"
@@ -78,29 +78,26 @@ def main(
         with in_words(names):
             change = dm.compare_evaluations(after, earlier, names=_names(options.file, before))
             if page.report is not None:
-                from darkmetrics.report.changed import change_page
-
                 called = dict(zip(("file", "before"), change.names, strict=True))
                 source = called | {
                     f"{name} column": column for name, column in names.items() if names is not _OF_COUNTS
                 }
-                text = change_page(change, title=page.title, source=source | {"command": command_line()})
-                write_output(page.report, text, "--report")
+                change.report(page.report, title=page.title, source=source | {"command": command_line()})
     verdicts = [_verdict(change, name, by, confidence) for name, by in limits.items()]
     return publish(_as_result(change, verdicts, names), common.result_format, common.output)
 
 
 def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Result:
     """Return a change as a result."""
-    from darkmetrics.changes.assumed import told_apart  # with numpy, which --help does without
+    from darkmetrics.changes.wording import name_differences  # with numpy, which --help does without
 
     warned = {
-        side: [one._replace(message=for_the_command_line(one.message, names)) for one in evaluation.warnings]
+        side: [one._replace(message=worded(one.message, names)) for one in evaluation.warnings]
         for side, evaluation in (("after", change.after), ("before", change.before))
     }
     document = change.to_dict() | ({"max_decline": verdicts} if verdicts else {})
     document["warnings"] = {side: [one._asdict() for one in found] for side, found in warned.items()}
-    of_kinds = told_apart(
+    of_kinds = name_differences(
         change.names, [[f"{one.category}: {one.message}" for one in found] for found in warned.values()]
     )
     shortened = change.warned()  # they stand above in full
@@ -108,10 +105,10 @@ def _as_result(change: dm.EvaluationChange, verdicts: Sequence[Mapping[str, Any]
         document,
         [record | {"warnings": " ".join(of_kinds)} for record in change.to_records()],
         [Table(*change._table())],
-        above=[for_the_command_line(text, names) for text in change._words()],
-        below=[for_the_command_line(note, names) for note in change._notes() if note not in shortened],
+        above=[worded(text, names) for text in change._words()],
+        below=[worded(note, names) for note in change._notes() if note not in shortened],
         warnings=[
-            f"Warning: {text}" for text in told_apart(change.names, [[*map(str, one)] for one in warned.values()])
+            f"Warning: {text}" for text in name_differences(change.names, [[*map(str, one)] for one in warned.values()])
         ],
         checks=[_check(verdict) for verdict in verdicts],
         about=("metric", "scope"),
@@ -124,7 +121,12 @@ def _check_different(files: Sequence[str], before: Sequence[str]) -> None:
     known = {os.path.realpath(path) for path in files}
     same = next((path for path in before if os.path.realpath(path) in known), None)
     if same is not None:
-        raise WordedError(f"BEFORE: {same} is also FILE. A change is one between different rows; name other files.")
+        raise InputError(
+            "BEFORE",
+            f"{same} is also FILE",
+            "A change is between different rows.",
+            "Pass other files.",
+        )
 
 
 def _limits(passed: Sequence[str] | None) -> dict[str, float]:
@@ -136,14 +138,14 @@ def _limits(passed: Sequence[str] | None) -> dict[str, float]:
         name, _, value = text.partition("=") if "=" in text else (text, "", "0")
         by = number_from(value)
         if not name.strip() or by is None or not math.isfinite(by) or by < 0.0:
-            raise WordedError(f"--max-decline: cannot read {text!r}. Write it like recall=0.02.")
+            raise InputError("--max-decline", f"cannot read {text!r}", "", "Write it like recall=0.02.")
         with in_words({}, metrics="--max-decline"):
             metric = dm.metrics.metrics_from(name.strip())[0]
-            check_amount_of(metric, by, f"--max-decline: {by:g} for {metric.name!r}")
+            check_amount_of(metric, by, "--max-decline", f"{by:g} for {metric.name!r}")
         if metric.better == "neither":
-            raise WordedError(f"--max-decline: neither more nor less of {metric.name} is better.")
+            raise InputError("--max-decline", f"neither more nor less of {metric.name} is better")
         if metric.name in limits:
-            raise WordedError(f"--max-decline: {metric.name!r} is passed twice. Pass it once.")
+            raise InputError("--max-decline", f"{metric.name!r} is passed twice", "", "Pass it once.")
         limits[metric.name] = by
     return limits
 
@@ -158,11 +160,19 @@ def _evaluate(
         with in_words(rows.names, quiet=True):
             return evaluate_rows(rows, metrics, options, seed), rows.names
     if options.clusters is not None:
-        raise WordedError(
-            f"--clusters: {options.file[0]} contains aggregated counts, which do not store cluster IDs. Pass rows."
+        raise InputError(
+            "--clusters",
+            f"{options.file[0]} contains aggregated counts, which do not store cluster IDs",
+            "",
+            "Pass row-level data.",
         )
     if options.threshold is not None and options.threshold != counts.threshold:
-        raise WordedError(f"--threshold: the counts of {options.file[0]} are of another threshold. Leave it out.")
+        raise InputError(
+            "--threshold",
+            f"the counts of {options.file[0]} are of another threshold",
+            "",
+            "Leave it out.",
+        )
     with in_words(_OF_COUNTS, quiet=True):
         reference = read_reference(options.reference, _OF_COUNTS, counts.pos_label)
         evaluation = dm.evaluate(

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import TARGETS, CheckedOptions, ConfidenceOption, EvaluationOptions, option
 from darkmetrics.cli.output import check_writable, progress, publish
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics check june.parquet --label fraud --score p --fail-under recall=0.8"
 
@@ -32,7 +32,12 @@ def main(options: EvaluationOptions, limits: LimitOptions, common: CheckedOption
     targets = targets_from(limits.fail_under, "--fail-under", "higher")
     targets |= targets_from(limits.fail_over, "--fail-over", "lower")
     if not targets:
-        raise WordedError("--fail-under: no target. Pass one, such as --fail-under recall=0.8 or --fail-over fpr=0.1.")
+        raise InputError(
+            "--fail-under",
+            "no target",
+            "",
+            "Pass one, such as --fail-under recall=0.8 or --fail-over fpr=0.1.",
+        )
     check_writable(common.output, *paths_of(options.file), options.reference)
     with progress("reading", "evaluating") as begin:
         rows, result = evaluate_file(options, targets, common.seed, begin)

@@ -11,7 +11,7 @@ from darkmetrics._text import number_from
 from darkmetrics.cli.evaluation import settings_of
 from darkmetrics.cli.inputs import files_of, paths_of, read_reference_columns, read_rows
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     DATA,
     FILES_HELP,
@@ -37,10 +37,10 @@ from darkmetrics.cli.output import (
     in_words,
     progress,
     publish,
-    write_output,
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = (
     "Example: darkmetrics compare june.parquet --label fraud --score champion=p1 --score challenger=p2 "
@@ -100,19 +100,19 @@ def main(
     check_report(page.report, [common.output], inputs)
     required, columns = _gate(gate), _columns(options.score)
     if gate is not None and not options.metric:
-        raise WordedError("--gate: pass with --metric in what the model must be better.")
+        raise InputError("--gate", "no metric", "", "Pass --metric, in which the model must be better.")
     with progress("reading", "comparing") as begin:
         begin()
-        with worded():
-            column = options.prob if number_from(options.prob or "") is None else None
-            passed = {"label": options.label, "weight": options.weight, "prob": column}
-            names = {name: column for name, column in passed.items() if column is not None}
-            rows = read_rows(files_of(options.as_data()), names, options.as_data(), list(columns.values()))
-            reference = None
-            if options.reference is not None:
-                scores = list(columns.values())
-                read = read_reference_columns(options.reference, options.label, scores, rows.pos_label)
-                reference = read[options.label], {name: read[column] for name, column in columns.items()}
+        column = options.prob if number_from(options.prob or "") is None else None
+        passed = {"label": options.label, "weight": options.weight, "prob": column}
+        names = {name: column for name, column in passed.items() if column is not None}
+        rows = read_rows(files_of(options.as_data()), names, options.as_data(), list(columns.values()))
+        reference = None
+        if options.reference is not None:
+            scores = list(columns.values())
+            read = read_reference_columns(options.reference, options.label, scores, rows.pos_label)
+            scores_by_name = {name: read[column] for name, column in columns.items()}
+            reference = dm.missing.Reference(read[options.label], scores_by_name)
         begin()
         with in_words({**names, "scores": ""}, quiet=True):
             missingness: Any = mechanism_from(options, reference)
@@ -133,12 +133,10 @@ def main(
             verdicts = _verdicts(comparison, required)
             result = _as_result(comparison, verdicts)
             if page.report is not None:
-                from darkmetrics.report.models import comparison_page
-
                 source = {"file": rows.source, "label column": options.label}
                 source |= {f"scores of {name}": column for name, column in columns.items()}
                 source["command"] = command_line()
-                write_output(page.report, comparison_page(comparison, title=page.title, source=source), "--report")
+                comparison.report(page.report, title=page.title, source=source)
     return publish(result, common.result_format, common.output)
 
 
@@ -149,12 +147,13 @@ def _columns(passed: Sequence[str]) -> dict[str, str]:
         name, sign, column = text.partition("=")
         name, column = name.strip(), column.strip() if sign else text.strip()
         if not name or not column:
-            raise WordedError(f"--score: cannot read {text!r}. Write it like champion=p1.")
+            raise InputError("--score", f"cannot read {text!r}", "", "Write it like champion=p1.")
         if name in columns:
-            raise WordedError(f"--score: {name!r} is named twice. Models need names of their own.")
+            raise InputError("--score", f"{name!r} is the name of two models", "Models need different names.")
         columns[name] = column
     if len(columns) < 2:
-        raise WordedError("--score: one model. A comparison needs two at least; for one there is evaluate.")
+        rule = "A comparison needs at least two models."
+        raise InputError("--score", "one model", rule, "For one model, run darkmetrics evaluate.")
     return columns
 
 
@@ -167,14 +166,19 @@ def _thresholds(given: Sequence[str] | None) -> float | dict[str, float] | None:
         name, _, value = text.rpartition("=")
         number = number_from(value)
         if number is None:
-            raise WordedError(f"--threshold: cannot read {text!r}. Write a number, or champion=0.4.")
+            raise InputError("--threshold", f"cannot read {text!r}", "", "Write a number, or champion=0.4.")
         if name.strip() in found:
-            raise WordedError(f"--threshold: {name.strip() or 'one for all'} is given twice. Give one.")
+            raise InputError("--threshold", f"{name.strip() or 'one for all'} is passed twice", "", "Pass one.")
         found[name.strip()] = number
     if "" not in found:
         return found
     if len(found) > 1:
-        raise WordedError("--threshold: one for all and one for a model. Give one for each model, or one for all.")
+        raise InputError(
+            "--threshold",
+            "one for all and one for a model",
+            "",
+            "Pass one for each model, or one for all.",
+        )
     return found[""]
 
 
@@ -184,7 +188,7 @@ def _gate(text: str | None) -> float | None:
     word, _, value = text.partition("=")
     number = number_from(value)
     if word.strip() != "better" or number is None or not 0.0 < number <= 1.0:
-        raise WordedError(f"--gate: cannot read {text!r}. Write it like better=0.9.")
+        raise InputError("--gate", f"cannot read {text!r}", "", "Write it like better=0.9.")
     return number
 
 
@@ -194,7 +198,7 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
         return []
     neither = next((metric for metric, record in found.metrics.items() if record.better == "neither"), None)
     if neither is not None:
-        raise WordedError(f"--gate: {neither!r} is neither better when higher nor when lower. Leave it out.")
+        raise InputError("--gate", f"{neither!r} is neither better when higher nor when lower", "", "Leave it out.")
     first, last = found.models[0], found.models[-1]
     chances = {metric: found.probability_better(metric, last, first) for metric in found.metrics}
     return [
@@ -213,7 +217,7 @@ def _verdicts(found: dm.Comparison, wanted: float | None) -> list[dict[str, Any]
 
 def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     document, records = found.to_dict(), found.to_records()
-    said = [one._replace(message=for_the_command_line(one.message)) for one in found.warnings]
+    said = [one._replace(message=worded(one.message)) for one in found.warnings]
     document["warnings"] = [one._asdict() for one in said]
     if verdicts:
         from darkmetrics.tables import plain_numbers  # with numpy, which --help does without
@@ -223,8 +227,8 @@ def _as_result(found: dm.Comparison, verdicts: list[dict[str, Any]]) -> Result:
     return Result(
         document,
         records,
-        [Table(header, rows, words=2)],
-        above=[for_the_command_line(text) for text in found._words()],
+        [Table(header, rows, words=found._text_columns)],
+        above=[worded(text) for text in found._words()],
         below=found._notes(),
         warnings=[f"Warning: {one.message}" for one in said],
         checks=[_check(one) for one in verdicts],

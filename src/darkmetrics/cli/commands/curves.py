@@ -10,10 +10,10 @@ import darkmetrics as dm
 from darkmetrics._text import number_from, whole_number_from
 from darkmetrics.cli.evaluation import add_metrics, evaluate_rows, words_above
 from darkmetrics.cli.inputs import load, paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import THRESHOLDS, CommonOptions, EstimateOptions, option
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
 from darkmetrics.cli.rendering import FOR_PEOPLE, Result, Table
+from darkmetrics.exceptions import InputError
 
 if TYPE_CHECKING:
     from darkmetrics.curves import BestThreshold
@@ -44,7 +44,7 @@ def main(
     """Show how metrics change with the threshold, and which threshold is best."""
     check_writable(common.output, *paths_of(options.file), options.reference)
     if risk is not None and best is None:
-        raise WordedError("--risk: needs --best. Pass both or none.")
+        raise InputError("--risk", "passed without --best", "", "Pass both, or neither.")
     grid = (
         _FEW if thresholds is None and common.result_format in FOR_PEOPLE and best is None else _thresholds(thresholds)
     )
@@ -83,7 +83,7 @@ def _thresholds(text: str | None) -> Any:
         return count
     listed = [number_from(part) for part in text.split(",")]
     if None in listed:
-        raise WordedError(f"--thresholds: cannot read {text!r}. Write a number, all, or a list like 0.1,0.2.")
+        raise InputError("--thresholds", f"cannot read {text!r}", "", "Write a number, all, or a list like 0.1,0.2.")
     return listed
 
 

@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics.cli.commands.report import page_output
 from darkmetrics.cli.evaluation import as_result
 from darkmetrics.cli.options import PageOptions
-from darkmetrics.cli.output import progress, publish, say, write_output
+from darkmetrics.cli.output import progress, publish, say
 from darkmetrics.files import DataFile
 
 EXAMPLE = "Example: darkmetrics demo"
@@ -27,7 +27,7 @@ def main(common: PageOptions) -> None:
 
     The report is written to --output, by default darkmetrics-demo.html.
     """
-    output, view = page_output(_REPORT if common.output is None else common.output)
+    output = page_output(_REPORT if common.output is None else common.output)
     with progress("reading", "evaluating", "drawing the report") as begin:
         begin()
         with as_file(files("darkmetrics") / "_demo" / "breast_cancer.csv") as path:
@@ -36,9 +36,7 @@ def main(common: PageOptions) -> None:
         result = dm.evaluate(columns["label"], columns["score"], missingness="by_score", rng=common.seed)
         truth = dm.paper.complete_case(dm.EvaluationSet(columns["truth"], columns["score"]))
         begin()
-        summary = dm.report.summarize(result, title="darkmetrics demo", source="scikit-learn's breast-cancer data")
-        page = dm.report.render(summary, view)
-    write_output(output, page)
+        result.report(output, title="darkmetrics demo", source="scikit-learn's breast-cancer data")
     shown = as_result(result)
     uncovered = ["", "The hidden labels, uncovered; nothing above has seen them:", *_compared(result, truth)]
     told = replace(shown, above=[*_STORY, "", *shown.above], below=[*shown.below, *uncovered])

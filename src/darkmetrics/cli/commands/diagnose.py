@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import darkmetrics as dm
 from darkmetrics.cli.inputs import load, paths_of, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     CommonOptions,
     DataOptions,
@@ -49,9 +49,9 @@ def main(options: DiagnosisOptions, common: CommonOptions) -> None:
 def _as_result(diagnosis: dm.diagnosis.Diagnosis) -> Result:
     document = diagnosis.to_dict()
     records = [
-        {"missing": reason, "metric": name, **numbers}
-        for reason, entry in document["reasons"].items()
+        {"missing": mechanism, "metric": name, **numbers}
+        for mechanism, entry in document["mechanisms"].items()
         for name, numbers in {"positive": entry["prevalence"], **entry["metrics"]}.items()
     ]
     tables = [Table(header, rows, title) for title, header, rows in diagnosis.tables()]
-    return Result(document, records, tables, above=[for_the_command_line(line) for line in diagnosis.sentences()])
+    return Result(document, records, tables, above=[worded(line) for line in diagnosis.sentences()])

@@ -12,7 +12,7 @@ def main(common: CommonOptions) -> None:
     """List the metrics and their meaning."""
     check_writable(common.output)
     entries = []
-    for name in dm.list_metrics():
+    for name in dm.metrics.registered_names():
         record = dm.metrics.registered(name)
         metric = record.example if isinstance(record, dm.metrics.Family) else record
         entries.append({"metric": metric.name, "better": metric.better, "meaning": metric.meaning})

@@ -13,7 +13,7 @@ from darkmetrics._vocabulary import PERIODS
 from darkmetrics.cli.evaluation import add_metrics, settings_of, targets_from
 from darkmetrics.cli.inputs import load, paths_of, read_reference
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     ALERTS,
     GROUPS,
@@ -41,6 +41,7 @@ from darkmetrics.cli.output import (
 )
 from darkmetrics.cli.rendering import Check, Result, Table
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 if TYPE_CHECKING:
     from darkmetrics.monitoring.alerts import Alerts
@@ -114,9 +115,9 @@ def main(
     _check_plot(plot, common.output, [*inputs, known])
     check_report(page.report, [common.output, plot], [*inputs, known])
     if not options.by and options.time is None:
-        raise WordedError("--by: no column of groups. Pass one, or a column of dates as --time.")
+        raise InputError("--by", "no column of groups", "", "Pass one, or a column of dates as --time.")
     targets = targets_from(options.target)
-    from darkmetrics.monitoring.alerts import alerts_of, asked_from
+    from darkmetrics.monitoring.alerts import alerts_of, check_settings
 
     with progress("reading") as begin:
         begin()
@@ -127,7 +128,7 @@ def main(
         n_bins = whole_number_from(options.score_bins)
         metrics = add_metrics(options.metric, targets)
         names = [*(options.by or []), *([] if options.time is None else [options.time])]
-        asked = asked_from(
+        settings = check_settings(
             targets,
             dm.metrics.metrics_from(metrics),
             names,
@@ -152,16 +153,13 @@ def main(
             n_jobs=options.jobs,
             **settings_of(options),
         )
-        result = alerts_of(grouped, asked, {})
+        result = alerts_of(grouped, settings, {})
     if plot is not None:
         with in_words({}):
             picture = _picture(result, plot)
         write_output(plot, picture, option="--plot")
     if page.report is not None:
-        from darkmetrics.report.groups import groups_page
-
-        source = rows.described | {"command": command_line()}
-        write_output(page.report, groups_page(result, title=page.title, source=source), "--report")
+        result.report(page.report, title=page.title, source=rows.described | {"command": command_line()})
     return publish(_as_result(result), common.result_format, common.output)
 
 
@@ -173,11 +171,11 @@ def _check_plot(plot: str | None, output: str | None, inputs: list[str | None]) 
         return
     check_writable(plot, *inputs, option="--plot")
     if Path(plot).suffix.lower() not in _PICTURES:
-        raise WordedError(f"--plot: {plot} must end in {', '.join(_PICTURES)}, which says what to draw.")
+        raise InputError("--plot", str(plot), f"It must end in {', '.join(_PICTURES)}, which sets what to draw.")
     if output is not None and Path(plot).resolve() == Path(output).resolve():
-        raise WordedError(f"--plot: {plot} is the --output as well. Name another file.")
+        raise InputError("--plot", f"{plot} is the --output as well", "", "Pass another file.")
     if find_spec("matplotlib") is None:
-        raise WordedError("--plot: needs matplotlib; pip install 'darkmetrics[plot]'.")
+        raise InputError("--plot", "matplotlib is not installed", "", "pip install 'darkmetrics[plot]'.")
 
 
 def _known_file(known: str | None, common: CommonOptions) -> str | None:
@@ -185,8 +183,11 @@ def _known_file(known: str | None, common: CommonOptions) -> str | None:
     if known is None or common.output is None or Path(known).resolve() != Path(common.output).resolve():
         return known
     if common.result_format != "json":
-        raise WordedError(
-            f"--known-alerts: {known} is the --output as well, which must then be JSON: add --format json."
+        raise InputError(
+            "--known-alerts",
+            f"{known} is the --output as well",
+            "The output must then be JSON.",
+            "Pass --format json.",
         )
     if Path(known).exists():
         return known
@@ -216,18 +217,16 @@ def _as_result(result: Alerts) -> Result:
 
     header, rows = result._table(most=_SHOWN)
     names, left_out = result.grouped.names, len(result.grouped) - _SHOWN
-    tables = [Table(header, rows, words=len(names) + bool(result.targets))]
     above = result._words()
     if left_out > 0:
-        tables[:0] = [_alerts(result)] if result else []
         first = ", those with an alert first" if result else ""
         above.append(f"{_SHOWN} of {len(result.grouped):,} groups{first}; --format csv has all.")
     return Result(
         result.to_dict(),
         records_of(result),
-        tables,
+        [Table(header, rows, words=result._text_columns)],
         above=above,
-        below=[for_the_command_line(note) for note in result._notes()],
+        below=[worded(note) for note in result._notes()],
         checks=_checks(result),
         closing=_closing(result) if result.targets else "",
         about=(*names, "metric" + "_" * ("metric" in names), "scope" + "_" * ("scope" in names)),
@@ -238,7 +237,7 @@ def _closing(result: Alerts) -> str:
     """Return a line on whether an alert makes the exit code 1."""
     new = sum(alert.new for alert in result)
     known = f", {len(result) - new:,} known" if len(result) > new else ""
-    what = "alert" if result.gone is None else "new alert"
+    what = "alert" if result.resolved is None else "new alert"
     return f"FAIL: {counted(new, what)}{known}." if new else f"PASS: no {what}{known}."
 
 
@@ -248,34 +247,17 @@ def _checks(result: Alerts) -> list[Check]:
 
     alerts = {(alert.key, alert.metric): alert for alert in result}
     checks = []
-    for key, missed in result.chance_missed.items():
+    for key, missed in result.probability_missed.items():
         for name in result.targets:
             alert, where = alerts.get((key, name)), result.grouped.label(key)
             wanted = target_text(result, name)
             words = f"{where} misses {wanted} with probability {probability_text(missed[name])}"
             if alert is not None:
                 passed: bool | None = False if alert.new else None
-                words += "" if result.gone is None else f", {alert.age}"
+                words += "" if result.resolved is None else f", {alert.age}"
             elif (key, name) in result.q_values:
                 passed = True
             else:
                 passed, words = None, f"{where}: {result.too_small.get(key, 'not looked at')}"
             checks.append(Check(wanted, passed, f"{words}.", group=where))
     return checks
-
-
-def _alerts(result: Alerts) -> Table:
-    from darkmetrics.monitoring.wording import probability_text
-
-    rows = [
-        [
-            alert.group,
-            f"{alert.metric} {alert.side} {alert.target:g}",
-            probability_text(alert.probability),
-            f"{alert.q_value:.2g}",
-            *([] if result.gone is None else [alert.age]),
-        ]
-        for alert in result
-    ]
-    header = ["alert", "target", "P(missed)", "q-value", *([] if result.gone is None else [""])]
-    return Table(header, rows, words=2)

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import darkmetrics as dm
 from darkmetrics.cli.evaluation import as_result, evaluate_file, targets_from, verdicts_of
 from darkmetrics.cli.inputs import paths_of
-from darkmetrics.cli.messages import WordedError
 from darkmetrics.cli.options import ConfidenceOption, EvaluationOptions, PageOptions, TargetOption, Title
-from darkmetrics.cli.output import check_writable, in_words, progress, publish, say, write_output
+from darkmetrics.cli.output import check_writable, in_words, progress, publish, say
 from darkmetrics.cli.settings import command_line
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics report june.parquet --label fraud --score p --target recall=0.8 -o june.html"
 
@@ -22,34 +21,30 @@ class ReportedOptions(ConfidenceOption, TargetOption, EvaluationOptions):
 def main(options: ReportedOptions, common: PageOptions, title: Title = None) -> int:
     """Write metrics, curves, sensitivity, diagnosis and assumptions to one HTML file that can be mailed.
 
-    --output is required; its suffix, .html, .md or .json, sets the format. Standard output gets what evaluate prints.
+    --output is required; its suffix (.html, .md, .json or .pdf) sets the format. Standard output gets the table of
+    evaluate.
     """
-    output, view = page_output(common.output, *paths_of(options.file), options.reference)
+    output = page_output(common.output, *paths_of(options.file), options.reference)
     targets = targets_from(options.target)
     with progress("reading", "evaluating", "drawing the report") as begin:
         rows, result = evaluate_file(options, targets, common.seed, begin)
         begin()
         with in_words(rows.names):
             source = rows.described | {"command": command_line()}
-            summary = dm.report.summarize(
-                result, targets=targets, title=title, source=source, confidence=options.confidence
-            )
-            page = dm.report.render(summary, view)
-    write_output(output, page)
+            result.report(output, targets=targets, title=title, source=source, confidence=options.confidence)
     verdicts = verdicts_of(result, targets, options.confidence)
     code = publish(as_result(result, rows.names, verdicts), common.result_format, None)
     say(f"\nReport: {Path(output).resolve()}")
     return code
 
 
-def page_output(output: str | None, *inputs: str | None) -> tuple[str, str]:
-    """Return where the report goes, checked, and its format."""
-    from darkmetrics.report.render import SUFFIXES, no_such_suffix
+def page_output(output: str | None, *inputs: str | None) -> str:
+    """Return where the report goes, after validation."""
+    from darkmetrics.report.render import SUFFIXES, describe_suffixes
 
     if output is None:
-        raise WordedError("--output: missing. Pass where the report goes, such as -o report.html.")
+        raise InputError("--output", "missing", "", "Pass where the report goes, such as -o report.html.")
     check_writable(output, *inputs)
-    view = SUFFIXES.get(Path(output).suffix.lower())
-    if view is None:
-        raise WordedError(f"--output: {output} {no_such_suffix(Path(output).suffix.lower())}.")
-    return output, view
+    if Path(output).suffix.lower() not in SUFFIXES:
+        raise InputError("--output", f"{output} {describe_suffixes()}")
+    return output

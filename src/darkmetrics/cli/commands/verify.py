@@ -10,7 +10,7 @@ import darkmetrics as dm
 from darkmetrics.cli.evaluation import settings_of
 from darkmetrics.cli.inputs import Rows, load, paths_of, read_reference, stored_counts
 from darkmetrics.cli.mechanism import mechanism_from
-from darkmetrics.cli.messages import WordedError, for_the_command_line, worded
+from darkmetrics.cli.messages import worded
 from darkmetrics.cli.options import (
     DATA,
     DELAYS,
@@ -27,6 +27,7 @@ from darkmetrics.cli.options import (
 )
 from darkmetrics.cli.output import check_writable, in_words, progress, publish
 from darkmetrics.cli.rendering import Check, Result, Table
+from darkmetrics.exceptions import InputError
 
 EXAMPLE = "Example: darkmetrics verify may.parquet since-may.csv --label fraud --score p --missingness by_score"
 
@@ -80,8 +81,7 @@ def main(
     check_writable(common.output, options.before, *paths_of(options.file), options.reference)
     with progress("reading", "verifying") as begin:
         begin()
-        with worded():
-            before = dm.EvaluationSet.from_parquet(options.before)
+        before = dm.EvaluationSet.from_parquet(options.before)
         after: Any = stored_counts(options, options.file)
         others = [] if options.time is None else [options.time]
         rows = load(options, others=others) if after is None else None
@@ -106,8 +106,8 @@ def main(
         verification.to_dict(),
         verification.to_records(),
         [Table(*verification._table())] if verification.resolved_metrics else [],
-        above=[for_the_command_line(line) for line in verification._words()],
-        below=[for_the_command_line(line) for line in verification._notes()],
+        above=[worded(line) for line in verification._words()],
+        below=[worded(line) for line in verification._notes()],
         checks=[Check("probabilities hold", not verification.is_rejected, verdict)],
     )
     return publish(result, common.result_format, common.output)
@@ -116,7 +116,7 @@ def main(
 def _labels(rows: Rows, before: dm.EvaluationSet, mechanism: Any, options: VerifyOptions) -> Any:
     """Return the labels that arrived: as one set, or as one per time."""
     if not isinstance(rows.data, Mapping):
-        raise WordedError(f"{rows.source}: too large to be read as rows. Store its counts and pass these.")
+        raise InputError(rows.source, "too large to be read as rows", "Store its counts and pass these.")
     known = mechanism if isinstance(mechanism, dm.missing.Mechanism) else None
     settings = {
         **rows.arguments,

@@ -31,7 +31,7 @@ def test_buckets_raise_no_alert_where_exact_scores_meet_the_target():
     # The control: buckets do push the metric below the target, so that only the allowance keeps the alert away.
     assert min(group.metrics["roc_auc"].mean for group in coarse.grouped.groups.values()) < truth - 1e-6
     assert not coarse
-    assert all(missed["roc_auc"] < 1.0 for missed in coarse.chance_missed.values())
+    assert all(missed["roc_auc"] < 1.0 for missed in coarse.probability_missed.values())
 
 
 def test_a_target_out_of_reach_of_buckets_is_still_an_alert():
@@ -46,5 +46,5 @@ def test_the_effect_of_buckets_is_in_numbers_and_words():
     effects = {name: one.binning_error for name, one in result.groups["a",].metrics.items()}
     assert effects.pop("roc_auc") == pytest.approx(result["a"].binning_error["roc_auc"])
     assert set(effects.values()) == {0.0}
-    assert "64 buckets per group" in str(result)
-    assert "buckets" not in str(dm.evaluate_by("y", "s", data=frame, by="g"))
+    assert "64 bins per group" in str(result)
+    assert "Scores are in" not in str(dm.evaluate_by("y", "s", data=frame, by="g"))

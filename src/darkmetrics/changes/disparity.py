@@ -1,35 +1,30 @@
-"""Gap: how far are groups apart?"""
+"""Disparity: the difference or ratio between the groups with the highest and lowest metric."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics.argument_types import GroupLike
 from darkmetrics.changes.several_sets import SeveralSets
-from darkmetrics.changes.wording import chance_above, chance_below, check_amount, names_text, zero_by_zero_text
+from darkmetrics.changes.wording import (
+    check_amount,
+    describe_undefined,
+    join_names,
+    probability_above,
+    probability_below,
+)
 from darkmetrics.distributions import Interval, MetricDistribution, Undefined
 from darkmetrics.distributions.functional import Extremes
 from darkmetrics.distributions.joint import JointDraws
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.metrics import Metric
 from darkmetrics.result import Result
-from darkmetrics.tables import (
-    chance_text,
-    decimals_for,
-    finite,
-    interval_text,
-    level_text,
-    number_text,
-)
+from darkmetrics.tables import chance_text, decimals_for, finite, interval_text, level_text, number_text
 
-if TYPE_CHECKING:
-    pass
-
-SCHEMA = "darkmetrics.gap/1"
-# Values of two groups that differ by this part of their size are equal but for rounding.
+# Values of two groups that differ by at most this fraction of their size are equal up to rounding.
 _SAME = 1e-12
 _OF_ROWS = (
     "The gap is that of these rows. Groups of few rows differ by chance too, so that it is larger than what lies "
@@ -40,77 +35,72 @@ _OF_POPULATIONS = (
     "not known drives the largest and the smallest apart."
 )
 _TPR = "true positive rate"
-# From this probability on it is all groups that are level, and not two of them at the ends.
-_MOSTLY = 0.5
-# Groups of the printed table; more are not read.
-_SHOWN = 40
-
-
-# How far groups are apart, as a function of the largest and the smallest value.
-Measure = Callable[[FloatArray, FloatArray], FloatArray]
+# From this probability of a tie on, the text names the tie and not the groups at the ends.
+_LIKELY_TIE = 0.5
+# Groups in a printed table.
+_MAX_ROWS = 40
 
 
 class Kind(NamedTuple):
-    """How far groups are apart, from the largest and the smallest value, in words, and whether more is wider."""
+    """A function of the largest and the smallest value, its description, and whether larger means more disparity."""
 
-    measure: Measure
-    words: str
-    wider_is_more: bool
+    measure: Callable[[FloatArray, FloatArray], FloatArray]
+    text: str
+    larger_is_worse: bool
 
 
 def _ratio(high: FloatArray, low: FloatArray) -> FloatArray:
-    """The smallest over the largest; NaN where all are zero."""
+    """Return the smallest value divided by the largest; NaN where all are zero."""
     ratio: FloatArray = np.divide(low, high, out=np.full(np.shape(high), np.nan), where=np.asarray(high) > 0.0)
     return ratio
 
 
 KINDS = {
-    "difference": Kind(np.subtract, "largest less smallest {metric}", wider_is_more=True),
-    "ratio": Kind(_ratio, "smallest {metric} over the largest", wider_is_more=False),
+    "difference": Kind(np.subtract, "largest minus smallest {metric}", larger_is_worse=True),
+    "ratio": Kind(_ratio, "smallest {metric} over the largest", larger_is_worse=False),
     "equalized_odds": Kind(
-        np.subtract, "the larger of the differences in true and false positive rate", wider_is_more=True
+        np.subtract, "the larger of the differences in true and false positive rate", larger_is_worse=True
     ),
 }
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Disparity(Result):
-    """Do groups differ? The law of how far they are apart in a metric.
+    """The distribution of the difference or ratio between the groups with the highest and lowest metric.
 
-    It is about the rows of these groups, unless they were evaluated with scope="population": then about the populations
-    that the rows came from. Groups of few rows differ by chance as well: on the rows, the largest less the smallest of
-    them is larger than what lies between the populations.
+    It is that of the rows of these groups. If they were evaluated with scope="population", it is that of the
+    populations that the rows came from. Small groups differ by chance, so the disparity of the rows is larger than that
+    of the populations.
 
     Attributes
     ----------
     metric : str
-        What is compared; "equalized_odds" has two.
+        The metric; "equalized_odds" has two.
     kind : str
         "difference", "ratio" or "equalized_odds".
-    law : MetricDistribution
-        The gap.
+    distribution : MetricDistribution
+        The disparity.
     groups : tuple of str
-        The groups in words.
+        The groups as text.
     means : mapping from group to float
-        The metric in each; for equalized odds the true positive rate.
+        Mean of the metric in each group; for equalized odds of the true positive rate.
     intervals : mapping from group to Interval
-        Its interval in each, at the confidence level.
-    largest, smallest : mapping from group to float
-        How likely each group is the one with the largest, and with the smallest value; groups that are level share.
-        For equalized odds that of the true positive rate. NaN for a group that has none (0/0, left out): chances are
-        those among the others.
+        Interval of the metric in each group, at the confidence level.
+    probability_highest, probability_lowest : mapping from group to float
+        Probability that a group has the largest, or the smallest value; groups that tie share it. For equalized odds
+        that of the true positive rate. NaN for a group that is always 0/0, which the other groups leave out.
     undefined : mapping from group to float
-        How likely the metric is 0/0 in each, whatever that counts as; for equalized odds the true positive rate.
-    tie : float
-        How likely all groups are level, those left aside that are never defined.
+        Probability that the metric is 0/0 in each group; for equalized odds the true positive rate.
+    probability_tie : float
+        Probability that all groups tie, without groups that are always 0/0.
     left_out : tuple of str
-        Groups with too few labels to say something.
-    together : str
-        What is open about all groups and taken to be the same, in a sentence; empty if nothing is.
+        Groups with too few labels.
+    shared_uncertainty : str
+        Sentence on uncertainty that is the same in all groups; empty if there is none.
     confidence_level : float
-        Of the intervals in print.
+        Confidence level of printed intervals.
     scope : str
-        What it is about: "rows" or "population".
+        "rows" or "population".
 
     Examples
     --------
@@ -119,15 +109,15 @@ class Disparity(Result):
     >>> table = pd.DataFrame({"shop": ["app"] * 60 + ["web"] * 60, "y": [1, 0, 1, 0, None, 1] * 20})
     >>> table["p"] = [0.9, 0.2, 0.4, 0.7, 0.8, 0.6] * 10 + [0.9, 0.2, 0.6, 0.7, 0.8, 0.6] * 10
     >>> result = dm.evaluate_by("y", "p", data=table, by="shop", missingness=dm.missing.Fixed(0.5), metrics="recall")
-    >>> found = result.disparity("recall")
-    >>> found._words()[0]
-    'Largest less smallest recall over 2 groups: 0.286 (90%: 0.263 to 0.312).'
-    >>> found.probability_above(0.2)
+    >>> disparity = result.disparity("recall")
+    >>> print(disparity.summary().splitlines()[0])
+    Largest minus smallest recall over 2 groups: 0.286 (90%: 0.263 to 0.312).
+    >>> disparity.probability_above(0.2)
     1.0
     """
 
-    _plot: ClassVar[str] = "plotting.changes:plot_disparity"
-    _max_rows: ClassVar[int | None] = _SHOWN
+    _plot: ClassVar[str] = "plotting.forests:plot_disparity"
+    _max_rows: ClassVar[int | None] = _MAX_ROWS
 
     metric: str
     kind: str
@@ -135,99 +125,100 @@ class Disparity(Result):
     groups: tuple[str, ...]
     means: Mapping[str, float]
     intervals: Mapping[str, Interval]
-    largest: Mapping[str, float]
-    smallest: Mapping[str, float]
+    probability_highest: Mapping[str, float]
+    probability_lowest: Mapping[str, float]
     undefined: Mapping[str, float]
-    tie: float
+    probability_tie: float
     left_out: tuple[str, ...] = ()
-    together: str = ""
-    # In which groups a metric is 0/0, and what that counts as, in a sentence; empty if in none.
-    zero_by_zero: str = ""
+    shared_uncertainty: str = ""
+    # Sentence on groups in which the metric is 0/0; empty if there are none.
+    undefined_groups: str = ""
     confidence_level: float = 0.9
     scope: str = "rows"
-    # The law of the difference of two groups, given their keys.
+    # The distribution of the difference of two groups, by their keys.
     pair_of: Callable[[Any, Any], MetricDistribution] | None = field(default=None, repr=False)
 
     def probability_above(self, limit: float) -> float:
-        """How likely is it that groups are farther apart than this: a difference above it, or a ratio below it?"""
+        """Return the probability that the disparity exceeds a limit: a larger difference, or a smaller ratio."""
         limit = check_amount(limit, "limit", "how far groups are apart")
-        return (chance_above if KINDS[self.kind].wider_is_more else chance_below)(self.distribution, limit)
+        return (probability_above if KINDS[self.kind].larger_is_worse else probability_below)(self.distribution, limit)
 
-    def pairwise(self, one: GroupLike, other: GroupLike) -> MetricDistribution:
-        """The law of the metric's difference between two groups, the first less the second; keys as in the result."""
+    def pairwise(self, first: GroupLike, second: GroupLike) -> MetricDistribution:
+        """Return the distribution of the metric's difference between two groups, the first minus the second."""
         assert self.pair_of is not None
-        return self.pair_of(one, other)
+        return self.pair_of(first, second)
 
     def _words(self) -> list[str]:
-        """The gap in a sentence, and which groups are at its ends."""
-        distribution, what = self.distribution, KINDS[self.kind].words.format(metric=self.metric)
-        about = f"{what[0].upper()}{what[1:]} over {len(self.groups):,} groups"
-        about += "" if self.scope == "rows" else " in the population"
-        ends = self._ends_in_words()
+        """Return sentences on the disparity and the groups at its ends."""
+        distribution, text = self.distribution, KINDS[self.kind].text.format(metric=self.metric)
+        title = f"{text[0].upper()}{text[1:]} over {len(self.groups):,} groups"
+        title += "" if self.scope == "rows" else " in the population"
+        ends = self._describe_ends()
         if np.isnan(distribution.mean()):
-            return [f"{about} is undefined ({self._why_undefined()}).", *ends]
+            return [f"{title} is undefined ({self._explain_undefined()}).", *ends]
         low, high = distribution.interval(self.confidence_level)
         decimals = decimals_for(high - low)
-        inside = f" ({level_text(self.confidence_level)}: {interval_text((low, high), decimals)})"
-        return [f"{about}: {number_text(distribution.mean(), decimals)}{'' if low == high else inside}.", *ends]
+        interval = f" ({level_text(self.confidence_level)}: {interval_text((low, high), decimals)})"
+        return [f"{title}: {number_text(distribution.mean(), decimals)}{'' if low == high else interval}.", *ends]
 
     @property
     def _name(self) -> str:
-        """What the means are of."""
+        """Name of the metric in the table."""
         return _TPR if self.kind == "equalized_odds" else self.metric
 
-    def _why_undefined(self) -> str:
+    def _explain_undefined(self) -> str:
         never = [group for group in self.groups if np.isnan(self.means[group])]
         if never:
-            return f"0/0 in {names_text(never)}"
-        return f"{self.metric} is 0 in all of them" if self.kind == "ratio" and self.tie >= 1.0 else "0/0 in a group"
+            return f"0/0 in {join_names(never)}"
+        if self.kind == "ratio" and self.probability_tie >= 1.0:
+            return f"{self.metric} is 0 in all of them"
+        return "0/0 in a group"
 
-    def _ends_in_words(self) -> list[str]:
-        """Which of the groups that have a value are most likely highest and lowest; nothing where one or none has."""
-        some = [group for group in self.groups if not np.isnan(self.largest[group])]
-        if len(some) < 2:
+    def _describe_ends(self) -> list[str]:
+        """Return which groups are most likely highest and lowest; empty if fewer than two groups have a value."""
+        defined = [group for group in self.groups if not np.isnan(self.probability_highest[group])]
+        if len(defined) < 2:
             return []
         name = f"{self._name[0].upper()}{self._name[1:]}"
-        others = "" if len(some) == len(self.groups) else " of the others"
-        if self.tie >= _MOSTLY:
-            chance = "" if self.tie >= 1.0 else f" with probability {chance_text(self.tie)}"
-            return [f"{name} is the same in all {'of them' if not others else 'others'}{chance}."]
+        others = "" if len(defined) == len(self.groups) else " of the others"
+        tie = self.probability_tie
+        if tie >= _LIKELY_TIE:
+            probability = "" if tie >= 1.0 else f" with probability {chance_text(tie)}"
+            return [f"{name} is the same in all {'of them' if not others else 'others'}{probability}."]
         highest, lowest = (
-            f"{end} ({chance_text(found[end])})"
-            for found in (self.largest, self.smallest)
-            for end in [max(some, key=found.__getitem__)]
+            f"{group} ({chance_text(probabilities[group])})"
+            for probabilities in (self.probability_highest, self.probability_lowest)
+            for group in [max(defined, key=probabilities.__getitem__)]
         )
         return [f"{name}{others} is most likely highest in {highest} and lowest in {lowest}."]
 
     def _notes(self) -> list[str]:
-        """What stands below the table: what the number is, and what is left out."""
-        notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS, *filter(None, [self.zero_by_zero])]
+        """Return the lines below the table: the scope, and groups that are left out."""
+        notes = [_OF_ROWS if self.scope == "rows" else _OF_POPULATIONS, *filter(None, [self.undefined_groups])]
         if self.left_out:
             notes.append(f"Left out, with too few labels: {', '.join(self.left_out)}.")
-        return [*notes, *filter(None, [self.together])]
+        return [*notes, *filter(None, [self.shared_uncertainty])]
 
-    def _table(self, most: int | None = _SHOWN) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of the table as text, the highest group first."""
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Return header and rows of the table as text, the highest group first."""
         header = ["", self._name, f"{level_text(self.confidence_level)} interval", "P(highest)", "P(lowest)"]
         rows = []
-        for group in sorted(self.groups, key=lambda group: -np.nan_to_num(self.means[group], nan=-np.inf))[:most]:
+        for group in sorted(self.groups, key=lambda group: -np.nan_to_num(self.means[group], nan=-np.inf)):
             low, high = self.intervals[group]
             decimals = decimals_for(high - low)
-            chances = [chance_text(found[group]) for found in (self.largest, self.smallest)]
-            rows.append(
-                [group, number_text(self.means[group], decimals), interval_text((low, high), decimals), *chances]
-            )
+            ends = [chance_text(values[group]) for values in (self.probability_highest, self.probability_lowest)]
+            rows.append([group, number_text(self.means[group], decimals), interval_text((low, high), decimals), *ends])
         return header, rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain numbers and text, ready for JSON (`docs/reference/change.md` has the schema)."""
+        """Return everything as plain numbers and text, ready for JSON (schema: `docs/reference/change.md`)."""
         return {
-            "schema": SCHEMA,
+            "schema": "darkmetrics.disparity/1",
             "metric": self.metric,
             "kind": self.kind,
             "scope": self.scope,
             **self.distribution.to_dict(self.confidence_level),
-            "tie": finite(self.tie),
+            "probability_tie": finite(self.probability_tie),
             "notes": self._notes(),
             "left_out": list(self.left_out),
             "groups": [
@@ -236,8 +227,8 @@ class Disparity(Result):
                     "mean": finite(self.means[group]),
                     "low": finite(self.intervals[group].low),
                     "high": finite(self.intervals[group].high),
-                    "largest": finite(self.largest[group]),
-                    "smallest": finite(self.smallest[group]),
+                    "probability_highest": finite(self.probability_highest[group]),
+                    "probability_lowest": finite(self.probability_lowest[group]),
                     "undefined": self.undefined[group],
                 }
                 for group in self.groups
@@ -245,15 +236,15 @@ class Disparity(Result):
         }
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One flat record per group, with the metric and what it is about: the rows of `to_frame`."""
+        """Return one flat record per group, with the metric and the scope: the rows of `to_frame`."""
         return [{"metric": self._name, "scope": self.scope, **entry} for entry in self.to_dict()["groups"]]
 
     def __repr__(self) -> str:
         low, high = self.distribution.interval(self.confidence_level)
-        what = self.kind if self.kind == "equalized_odds" else f"{self.kind} in {self.metric}"
+        title = self.kind if self.kind == "equalized_odds" else f"{self.kind} in {self.metric}"
         level = level_text(self.confidence_level)
         mean = self.distribution.mean()
-        return f"<Disparity, {what}, over {len(self.groups):,} groups: {mean:.4g}, {level} {low:.4g} to {high:.4g}>"
+        return f"<Disparity, {title}, over {len(self.groups):,} groups: {mean:.4g}, {level} {low:.4g} to {high:.4g}>"
 
 
 def disparity_between(
@@ -266,9 +257,9 @@ def disparity_between(
     left_out: Sequence[str] = (),
     pair_of: Callable[[Any, Any], MetricDistribution] | None = None,
 ) -> Disparity:
-    """Return the gap between evaluations of different rows in one metric, or the widest of several."""
-    values_of_zero = dict(zip((metric.name for metric in metrics), fills, strict=True))
-    sets = SeveralSets(evaluations, values_of_zero)
+    """Return the disparity between evaluations of different rows in one metric, or the largest of several."""
+    fill_by_name = dict(zip((metric.name for metric in metrics), fills, strict=True))
+    sets = SeveralSets(evaluations, fill_by_name)
     in_groups = [sets.distributions(metric) for metric in metrics]
     joint = sets.joint(metrics)
     drawn = sets.draw(metrics, joint)
@@ -279,21 +270,22 @@ def disparity_between(
         has_value[:] = True
         distribution = joint.distribution_of(drawn, _spread_of(kind, len(metrics)), bounds=_bounds(in_groups, kind))
     ends = _ends(values[has_value, 0], drawn)
-    largest, smallest = np.full((2, len(groups)), np.nan)
-    largest[has_value], smallest[has_value] = ends.largest, ends.smallest
+    highest, lowest = np.full((2, len(groups)), np.nan)
+    highest[has_value], lowest[has_value] = ends.highest, ends.lowest
     level, scope = evaluations[0].confidence_level, evaluations[0].scope
-    zeros = [
-        zero_by_zero_text(
+    undefined = [
+        describe_undefined(
             metric.name,
             {group: x.undefined for group, x in zip(groups, by_group, strict=True)},
-            values_of_zero[metric.name],
+            fill_by_name[metric.name],
             scope=scope,
         )
         for metric, by_group in zip(metrics, in_groups, strict=True)
     ]
     if kind == "ratio" and 0.0 < ends.all_zero < 1.0:
-        chance = chance_text(ends.all_zero)
-        zeros.append(f"The ratio is 0/0 where {metrics[0].name} is 0 in all groups ({chance}); that is left out.")
+        probability = chance_text(ends.all_zero)
+        text = f"The ratio is 0/0 where {metrics[0].name} is 0 in all groups ({probability}); that is left out."
+        undefined.append(text)
     return Disparity(
         metric=metrics[0].name if len(metrics) == 1 else kind,
         kind=kind,
@@ -301,13 +293,13 @@ def disparity_between(
         groups=tuple(groups),
         means={group: x.mean() for group, x in zip(groups, in_groups[0], strict=True)},
         intervals={group: x.interval(level) for group, x in zip(groups, in_groups[0], strict=True)},
-        largest=dict(zip(groups, largest.tolist(), strict=True)),
-        smallest=dict(zip(groups, smallest.tolist(), strict=True)),
+        probability_highest=dict(zip(groups, highest.tolist(), strict=True)),
+        probability_lowest=dict(zip(groups, lowest.tolist(), strict=True)),
         undefined={group: x.undefined for group, x in zip(groups, in_groups[0], strict=True)},
-        tie=ends.tie,
+        probability_tie=ends.tie,
         left_out=tuple(left_out),
-        together=sets.pairing.describe(),
-        zero_by_zero=" ".join(filter(None, zeros)),
+        shared_uncertainty=sets.pairing.describe(),
+        undefined_groups=" ".join(filter(None, undefined)),
         confidence_level=level,
         scope=scope,
         pair_of=pair_of,
@@ -329,8 +321,8 @@ def _spread_of(kind: str, n_metrics: int) -> Callable[..., FloatArray]:
 class _Ends(NamedTuple):
     """Probabilities: each group has the largest or smallest value, all groups tie, all groups are zero."""
 
-    largest: FloatArray
-    smallest: FloatArray
+    highest: FloatArray
+    lowest: FloatArray
     tie: float
     all_zero: float
 

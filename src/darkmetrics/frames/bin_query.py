@@ -1,28 +1,28 @@
-"""Score buckets as a query: the formula of `_kernels.bucket_grid`, in steps that every engine rounds alike."""
+"""Score bins as a query: the formula of `_kernels.bin_grid`, in steps that every engine rounds alike."""
 
 import sys
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from darkmetrics._kernels.bucket_grid import HALF_ROOT
+from darkmetrics._kernels.bin_grid import HALF_ROOT
 
-# Where scores go that are null, NaN or infinite: beyond every bucket there can be.
-NO_BUCKET = 2**30
-# Indices of so many buckets still fit into 32 bits.
-MOST_BUCKETS = 2**24
+# Where scores go that are null, NaN or infinite: beyond every bin there can be.
+NO_BIN = 2**30
+# Indices of so many bins still fit into 32 bits.
+MAX_BINS = 2**24
 _LARGEST = sys.float_info.max
 
 
-def with_bucket(frame: Any, score_bins: int, column: str = "score", name: str = "bucket") -> Any:
-    """Return the frame with the bucket of each score of a Float64 column; scores not finite are in `NO_BUCKET`.
+def with_bin(frame: Any, score_bins: int, column: str = "score", name: str = "bin") -> Any:
+    """Return the frame with the bin of each score of a Float64 column; scores not finite are in `NO_BIN`.
 
     Each step is a column: engines that do not look for common parts of expressions would compute the roots five times.
     """
     score, distance, step = nw.col(column), nw.col("distance"), nw.col("step")
     half = score_bins // 2
     inside = distance >= 0.0
-    # To the nearer end of [0, 1]: negative beyond it, and 0 for what has no bucket (roots of NaN are errors somewhere).
+    # To the nearer end of [0, 1]: negative beyond it, and 0 for what has no bin (roots of NaN are errors somewhere).
     frame = frame.with_columns(
         distance=nw.when(score <= 0.5)
         .then(nw.when(score >= -_LARGEST).then(score).otherwise(nw.lit(0.0)))
@@ -45,5 +45,5 @@ def with_bucket(frame: Any, score_bins: int, column: str = "score", name: str = 
     place = nw.when(inside).then(nw.when(score <= 0.5).then(step).otherwise(score_bins - 1.0 - step)).otherwise(outside)
     finite = (score >= -_LARGEST) & (score <= _LARGEST)
     # Whole numbers: PyArrow's hashes of whole floats collide, and grouping by them takes a hundred times as long.
-    bucket = nw.when(finite).then(place).otherwise(nw.lit(float(NO_BUCKET))).cast(nw.Int32)
-    return frame.with_columns(bucket.alias(name)).drop("distance", "step")
+    bin_id = nw.when(finite).then(place).otherwise(nw.lit(float(NO_BIN))).cast(nw.Int32)
+    return frame.with_columns(bin_id.alias(name)).drop("distance", "step")

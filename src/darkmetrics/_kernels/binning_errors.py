@@ -1,4 +1,4 @@
-"""How far counting scores in buckets can move a metric: proven bounds, for all labelings and all places in a bucket.
+"""How far counting scores in bins can move a metric: proven bounds, for all labelings and all places in a bin.
 
 Everywhere `known` is the positive weight of each group of tied cells, `open_` the weight of its rows without a label,
 `total` that of all its rows, and `wide` says whether the group holds different scores.
@@ -17,7 +17,7 @@ _ROUNDS = 20
 
 
 def auc_effect(known: FloatArray, open_: FloatArray, total: FloatArray, wide: BoolArray, least: float) -> float:
-    """A bound on `sum p_b n_b / (P N)` over wide groups: all pairs whose order in a bucket is not known.
+    """A bound on `sum p_b n_b / (P N)` over wide groups: all pairs whose order in a bin is not known.
 
     Given the number P of positives, the sum is at most a concave function of P (continuous p_b, water-filling), which
     lies below its tangents. On a stretch where one tangent is lowest the bound is a linear over a concave function,
@@ -64,9 +64,9 @@ def auc_effect(known: FloatArray, open_: FloatArray, total: FloatArray, wide: Bo
 def top_effect(known: float, open_: float, total: float, inside: float, elsewhere: float | None) -> float:
     """A bound on the change of the positives in the top k, or of their share among all positives.
 
-    The cut goes through one bucket, of which the weight `inside` belongs to the top. With p positives it counts
+    The cut goes through one bin, of which the weight `inside` belongs to the top. With p positives it counts
     `p inside / total` of them, while the truth is anything from `p + inside - total` to p, but not below 0 nor above
-    `inside`. `elsewhere` is the smallest positive weight in all other buckets, for the share; None for the sum itself.
+    `inside`. `elsewhere` is the smallest positive weight in all other bins, for the share; None for the sum itself.
     """
     change = 0.0
     # Both differences rise and then fall with p, as sums and as shares; they turn at these places.

@@ -1,9 +1,9 @@
-"""Score buckets: a fixed grid that is fine where scores crowd, near 0 and near 1.
+"""Score bins: a fixed grid that is fine where scores crowd, near 0 and near 1.
 
-The grid follows the eighth root of the distance to the nearer end of [0, 1]: relative to that distance, buckets are
+The grid follows the eighth root of the distance to the nearer end of [0, 1]: relative to that distance, bins are
 0.02% wide at the middle, 0.2% at 1e-7 and 1% at 1e-14 (for 65,536 of them). Only square roots, products, quotients and
-floor are used, which IEEE 754 rounds in one way: every engine that computes this formula (`frames.bucket_query`) finds
-the same bucket, bit for bit.
+floor are used, which IEEE 754 rounds in one way: every engine that computes this formula (`frames.bin_query`) finds
+the same bin, bit for bit.
 """
 
 import numpy as np
@@ -13,19 +13,19 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 # Makes the eighth root of 0.5 the last edge of its half. One number for all engines: they must not each compute it.
 HALF_ROOT = 0.5**-0.125
 # The fewest that a user may ask for: with less, ranks say next to nothing.
-FEWEST_BUCKETS = 16
+MIN_BINS = 16
 
 
 def nested_number(score_bins: int) -> int:
-    """The power of two at or below a number of buckets: such buckets are nested, and sets of different ones merge."""
+    """The power of two at or below a number of bins: such bins are nested, and sets of different ones merge."""
     return 1 << (int(score_bins).bit_length() - 1)
 
 
-def bucket_index(score: FloatArray, score_bins: int) -> IntArray:
-    """Bucket of each finite score: never falling in the score; 0 to `buckets` - 1 for scores in [0, 1].
+def bin_index(score: FloatArray, score_bins: int) -> IntArray:
+    """Bin of each finite score: never falling in the score; 0 to `bins` - 1 for scores in [0, 1].
 
-    `buckets` is a power of two. Scores above 1 fill `buckets` / 2 more above, and scores below 0 fill as many as
-    `buckets` below zero. Buckets are nested: `bucket_index(s, 2 * K) // 2 == bucket_index(s, K)`.
+    `bins` is a power of two. Scores above 1 fill `bins` / 2 more above, and scores below 0 fill as many as
+    `bins` below zero. Bins are nested: `bin_index(s, 2 * K) // 2 == bin_index(s, K)`.
     """
     s = np.asarray(score, dtype=np.float64)
     half = score_bins // 2

@@ -1,12 +1,11 @@
-"""What follows from each reason for missing labels: how many missing rows are positive, and the metrics."""
+"""What follows from each mechanism of missing labels: how many missing rows are positive, and the metrics."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from darkmetrics.methods import method_from
 from darkmetrics.metrics import Metric
-from darkmetrics.missing import ByLabel, ByScore, ByScoreAndLabel, Posterior
+from darkmetrics.missing import Posterior
 from darkmetrics.missingness.base import Estimate, missing_prevalence
 from darkmetrics.missingness.by_label import fit_by_label
 from darkmetrics.missingness.by_score import fit_by_score
@@ -16,8 +15,8 @@ from darkmetrics.missingness.fit_data import FitData
 
 
 @dataclass(frozen=True)
-class Reason:
-    """What follows if labels are missing for one reason.
+class MechanismEstimate:
+    """What follows if labels are missing by one mechanism.
 
     Attributes
     ----------
@@ -34,27 +33,26 @@ class Reason:
 def _by_score_and_label(fit_data: FitData) -> Posterior:
     if fit_data.reference is None:
         raise AbsentError("no reference rows were passed (dm.missing.Reference).")
-    rows: Any = fit_data.reference  # counted already, so that the model itself only has to have some
-    return fit_by_score_and_label(ByScoreAndLabel(rows), fit_data).posterior
+    return fit_by_score_and_label(fit_data)
 
 
-# Name of each reason and its probabilities of the missing labels; reference rows are used where there are some.
-REASONS: dict[str, Callable[[FitData], Posterior]] = {
-    "by score": lambda fit_data: fit_by_score(ByScore(), fit_data, "'by score'"),
-    "by label": lambda fit_data: fit_by_label(ByLabel(), fit_data).posterior,
+# Name of each mechanism and its probabilities of the missing labels; reference rows are used where there are some.
+MECHANISMS: dict[str, Callable[[FitData], Posterior]] = {
+    "by score": lambda fit_data: fit_by_score(fit_data, "'by score'"),
+    "by label": lambda fit_data: fit_by_label(fit_data).posterior,
     "by score and label": _by_score_and_label,
 }
 
 
-def reason_of(
+def estimate_mechanism(
     name: str, fit_data: FitData, metrics: Sequence[Metric], fills: Mapping[str, float], late: Posterior | None = None
-) -> Reason:
-    """The prevalence of the missing rows and the metrics under one reason; `late`: as ages say."""
+) -> MechanismEstimate:
+    """The prevalence of the missing rows and the metrics under one mechanism; `late`: as ages say."""
     data = fit_data.data
     need_missing(fit_data)
     if data.missing_cells.size == 0:
         raise AbsentError("no row without a label has any weight.")
-    posterior = REASONS[name](fit_data) if late is None else late
+    posterior = MECHANISMS[name](fit_data) if late is None else late
     rows, cases = posterior.without_strata(data)
     functionals = (metric.bind(rows, fills[metric.name]) for metric in metrics)
     # Any fixed seed, for the few metrics that need random labelings: the same data get the same diagnosis.
@@ -63,4 +61,4 @@ def reason_of(
         metric.name: Estimate(distribution.mean(), *distribution.interval(0.9))
         for metric, distribution in zip(metrics, distributions, strict=True)
     }
-    return Reason(missing_prevalence(data, posterior), values)
+    return MechanismEstimate(missing_prevalence(data, posterior), values)

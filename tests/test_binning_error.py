@@ -1,4 +1,4 @@
-"""How far buckets can move a metric: never further than it says, whatever the labels and wherever the scores lie."""
+"""How far bins can move a metric: never further than it says, whatever the labels and wherever the scores lie."""
 
 from itertools import product
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 
 import darkmetrics as dm
 from darkmetrics import EvaluationSet
-from darkmetrics._kernels.bucket_grid import bucket_index
-from darkmetrics.metrics import LossMetric, list_metrics, metrics_from, registered
+from darkmetrics._kernels.bin_grid import bin_index
+from darkmetrics.metrics import LossMetric, metrics_from, registered, registered_names
 
 K = 16
 MOVED = (
@@ -26,7 +26,7 @@ MOVED = (
 
 
 def problem(rng):
-    """A few rows in a few buckets: labels, the labels with gaps, scores, weights or none, a threshold."""
+    """A few rows in a few bins: labels, the labels with gaps, scores, weights or none, a threshold."""
     n = int(rng.integers(4, 12))
     centres = rng.choice([0.03, 0.2, 0.35, 0.45, 0.62, 0.9], size=int(rng.integers(1, 4)), replace=False)
     score = np.clip(rng.choice(centres, n) + rng.uniform(-0.01, 0.01, n) * rng.choice([0, 1, 1], n), 0, 1)
@@ -37,8 +37,8 @@ def problem(rng):
 
 
 def placements(y, score, threshold):
-    """The scores as they are, and within each bucket in the order of the labels, rising or falling."""
-    place = 2 * bucket_index(score, K) + (score >= threshold)
+    """The scores as they are, and within each bin in the order of the labels, rising or falling."""
+    place = 2 * bin_index(score, K) + (score >= threshold)
     yield score
     for sign in (1.0, -1.0):
         sorted_by_label = score.copy()
@@ -64,9 +64,9 @@ def test_no_labeling_and_no_place_of_the_scores_moves_a_metric_further_than_its_
             y[gaps] = labels
             for moved in placements(y, score, threshold):
                 exact = EvaluationSet(y, moved, **settings)
-                bucketed = exact.binned(K)
+                binned = exact.binned(K)
                 for metric in metrics:
-                    a, b = metric.value(exact), metric.value(bucketed)
+                    a, b = metric.value(exact), metric.value(binned)
                     assert np.isnan(a) == np.isnan(b)
                     worst[metric.name] = np.fmax(worst[metric.name], abs(a - b))
         for metric in metrics:
@@ -75,17 +75,17 @@ def test_no_labeling_and_no_place_of_the_scores_moves_a_metric_further_than_its_
             if worst[metric.name] > 0.0:
                 slack[metric.name].append(bound / worst[metric.name])
     # Not only true but useful: the typical ratio of bound to what was attained. A loss of labeled rows of one class is
-    # much nearer, because the mean of a bucket is kept; with labels missing it can be half of the bound.
+    # much nearer, because the mean of a bin is kept; with labels missing it can be half of the bound.
     for name, ratios in slack.items():
         assert len(ratios) > 50, name
         assert np.median(ratios) < (3.0 if name in ("brier", "log_loss") else 1.3), name
 
 
-def test_metrics_of_decisions_are_exact_in_buckets():
+def test_metrics_of_decisions_are_exact_in_bins():
     rng = np.random.default_rng(1)
     score = rng.beta(0.5, 3.0, 5000)
     y = np.where(rng.random(5000) < 0.3, np.nan, rng.random(5000) < score)
-    names = [name for name in list_metrics() if isinstance(_example(name), dm.metrics.ConfusionMetric)]
+    names = [name for name in registered_names() if isinstance(_example(name), dm.metrics.ConfusionMetric)]
     assert len(names) > 10
     for more in (
         {"threshold": 0.2},
@@ -114,7 +114,7 @@ def test_exact_scores_move_nothing_and_of_the_unknown_nothing_is_claimed():
         LossMetric(name="off", loss=lambda y, s: abs(y - s)),
         dm.metrics.CallableMetric(name="own", function=lambda y, s: 0.0),
     ]
-    for metric in [*own, *(_example(name) for name in list_metrics() if "at_k" not in name)]:
+    for metric in [*own, *(_example(name) for name in registered_names() if "at_k" not in name)]:
         assert metric.binning_error(exact) == 0.0
     for metric in own:
         assert np.isnan(metric.binning_error(data))
@@ -123,8 +123,8 @@ def test_exact_scores_move_nothing_and_of_the_unknown_nothing_is_claimed():
     assert stated.binning_error(data) == pytest.approx(2 * 0.005 / 4)
 
 
-def test_tied_scores_are_no_buckets():
-    # Many rows at one score are ties in truth too; only the bucket of 0.35 and 0.36 counts.
+def test_tied_scores_are_no_bins():
+    # Many rows at one score are ties in truth too; only the bin of 0.35 and 0.36 counts.
     y, score = [1, 0] * 50 + [1, 0], [0.9] * 100 + [0.35, 0.36]
     data = EvaluationSet(y, score).binned(K)
     (auc,) = metrics_from("roc_auc")
@@ -137,8 +137,8 @@ def test_a_metric_that_is_never_defined_is_moved_by_nothing():
     assert auc.binning_error(data) == 0.0
 
 
-def test_auc_bound_equals_the_largest_ratio_over_all_labelings_of_two_buckets():
-    # Brute force over the positives among the missing rows of each bucket; all rows lie in wide buckets.
+def test_auc_bound_equals_the_largest_ratio_over_all_labelings_of_two_bins():
+    # Brute force over the positives among the missing rows of each bin; all rows lie in wide bins.
     rng = np.random.default_rng(2)
     (auc,) = metrics_from("roc_auc")
     for _ in range(20):
@@ -174,8 +174,8 @@ def log_uniform(n, rng):
 
 
 @pytest.mark.parametrize("make", [scores_of_fraud, log_uniform])
-def test_sixty_five_thousand_buckets_move_roc_auc_by_less_than_one_in_ten_thousand(make):
-    # Ten times as many rows have the same bound: it depends on how many rows share a bucket, as a part of all.
+def test_sixty_five_thousand_bins_move_roc_auc_by_less_than_one_in_ten_thousand(make):
+    # Ten times as many rows have the same bound: it depends on how many rows share a bin, as a part of all.
     rng = np.random.default_rng(3)
     y, score = make(500_000, rng)
     y = np.where(rng.random(y.size) < 0.3, np.nan, y)
@@ -188,7 +188,7 @@ def test_sixty_five_thousand_buckets_move_roc_auc_by_less_than_one_in_ten_thousa
     assert recall.value(data) == recall.value(exact)
 
 
-def test_an_evaluation_says_how_far_buckets_move_its_metrics():
+def test_an_evaluation_says_how_far_bins_move_its_metrics():
     rng = np.random.default_rng(4)
     score = rng.beta(0.5, 2.0, 4000)
     y = np.where(rng.random(4000) < 0.3, np.nan, rng.random(4000) < score)
@@ -204,30 +204,30 @@ def test_an_evaluation_says_how_far_buckets_move_its_metrics():
     assert 0.0 < bound < 0.01
     assert np.allclose(result["roc_auc"].support(), (low, high), rtol=0.0, atol=bound)
     note = result._notes()[-1]
-    assert note.startswith("Scores are in 256 buckets: that moves roc_auc by at most 0.00")
+    assert note.startswith("Scores are in 256 bins: that moves roc_auc by at most 0.00")
     assert note.endswith("; precision, recall are exact. How far it moves own is not known.")
     assert bound <= float(note.split("at most ")[1].split(";")[0]) <= 1.1 * bound
     effects = {"precision": 0.0, "recall": 0.0, "roc_auc": bound, "own": None}
-    assert result.to_dict()["bucket_effect"] == effects
-    assert result.to_dict()["buckets"] == 256
+    assert result.to_dict()["binning_error"] == effects
+    assert result.to_dict()["bins"] == 256
     plain = dm.evaluate(exact, metrics="roc_auc", **settings)
     assert dict(plain.binning_error) == {"roc_auc": 0.0}
-    assert not {"buckets", "bucket_effect"} & plain.to_dict().keys()
-    assert "buckets" not in str(plain)
+    assert not {"bins", "binning_error"} & plain.to_dict().keys()
+    assert "bins" not in str(plain)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_a_report_says_how_far_buckets_move_its_metrics(missing):
+def test_a_report_says_how_far_bins_move_its_metrics(missing):
     rng = np.random.default_rng(6)
     score = rng.random(300)
     y = np.where(rng.random(300) < missing, np.nan, rng.random(300) < score)
     result = dm.evaluate(
         EvaluationSet(y, score).binned(64), metrics=["recall", "roc_auc"], missingness=dm.missing.Fixed(0.5)
     )
-    assert dm.report.summarize(result)["assumptions"][-1].startswith("Scores are in 64 buckets: that moves roc_auc by")
+    assert dm.report.summarize(result)["assumptions"][-1].startswith("Scores are in 64 bins: that moves roc_auc by")
 
 
-def test_curves_of_buckets_are_exact_at_every_threshold_they_have():
+def test_curves_of_bins_are_exact_at_every_threshold_they_have():
     rng = np.random.default_rng(5)
     score = rng.beta(0.5, 2.0, 3000)
     y = np.where(rng.random(3000) < 0.3, np.nan, rng.random(3000) < score)
@@ -248,5 +248,5 @@ def test_curves_of_buckets_are_exact_at_every_threshold_they_have():
     assert curves.best_threshold("precision").threshold in curves.thresholds
     wide = int(np.argmax(columns["high"] - columns["low"]))
     inside = 0.5 * float(columns["low"][wide] + columns["high"][wide])
-    with pytest.raises(dm.InputError, match=r"^thresholds: \S+ lies inside a bucket of scores"):
+    with pytest.raises(dm.InputError, match=r"^thresholds: \S+ lies inside a bin of scores"):
         dm.threshold_curves(of_data, thresholds=[0.2, inside])

@@ -1,4 +1,4 @@
-"""Score buckets: ordered, nested, and narrow in relative terms at both ends of [0, 1]."""
+"""Score bins: ordered, nested, and narrow in relative terms at both ends of [0, 1]."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from darkmetrics._kernels.bucket_grid import bucket_index
+from darkmetrics._kernels.bin_grid import bin_index
 
 K = 2**16
 ANY = st.floats(allow_nan=False, allow_infinity=False)
@@ -16,28 +16,28 @@ AWKWARD = np.array([*EDGES, *(-s for s in EDGES), 2.0, -2.0, 1e300, -1e300, 1.7e
 
 
 def index(scores, score_bins=K):
-    return bucket_index(np.asarray(scores, dtype=float), score_bins)
+    return bin_index(np.asarray(scores, dtype=float), score_bins)
 
 
 @given(st.lists(ANY, min_size=2))
-def test_buckets_never_fall_when_scores_rise(scores):
+def test_bins_never_fall_when_scores_rise(scores):
     assert np.all(np.diff(index(np.sort(scores))) >= 0)
     assert np.all(np.diff(index(np.sort([*scores, *AWKWARD]))) >= 0)
 
 
 @given(st.lists(ANY, min_size=1), st.integers(4, 24))
-def test_buckets_are_unions_of_finer_ones(scores, power):
+def test_bins_are_unions_of_finer_ones(scores, power):
     everything = [*scores, *AWKWARD]
     assert np.array_equal(index(everything, 2**power), index(everything, 2 ** (power + 1)) // 2)
 
 
 @given(st.lists(ANY, min_size=1))
-def test_the_bucket_of_a_score_does_not_depend_on_the_others(scores):
+def test_the_bin_of_a_score_does_not_depend_on_the_others(scores):
     assert index([*scores, *AWKWARD]).tolist() == [int(index([s])[0]) for s in [*scores, *AWKWARD]]
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1))
-def test_scores_in_the_unit_interval_fill_at_most_that_many_buckets(scores):
+def test_scores_in_the_unit_interval_fill_at_most_that_many_bins(scores):
     found = index([*scores, 0.0, 0.5, 1.0])
     assert found.min() == 0
     assert found.max() == K - 1
@@ -48,8 +48,8 @@ def test_minus_zero_is_zero():
 
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_buckets_are_narrow_in_relative_terms_at_both_ends(end):
-    """From 1e-7 to 0.5 away from an end, scores in one bucket differ by less than 0.2% of that distance."""
+def test_bins_are_narrow_in_relative_terms_at_both_ends(end):
+    """From 1e-7 to 0.5 away from an end, scores in one bin differ by less than 0.2% of that distance."""
     distance = np.geomspace(1e-7, 0.49, 400_001)
     found = index(distance if end == 0 else 1.0 - distance)
     new = np.flatnonzero(np.diff(found)) + 1
