@@ -24,7 +24,7 @@ from darkmetrics.data.rules import (
 from darkmetrics.exceptions import InputError, MissingKeyError, unknown_name
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.storing import made_of
-from darkmetrics.wording import code
+from darkmetrics.wording import code, named
 
 # Up to so many cells, of two models and of more, each has probabilities of its own; beyond that, cells alike in the
 # ranks of all scores share them.
@@ -224,8 +224,8 @@ def shared_rows(
     probability: Any,
 ) -> SharedRows:
     """The rows of arrays, checked."""
-    by_model = named_scores(scores)
-    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in by_model.items()}
+    models = named_scores(scores)
+    columns = {name: frames.number_column(column, f"scores[{name!r}]") for name, column in models.items()}
     labels, gaps = frames.label_column(y_true, "y_true")
     if labels.size == 0:
         raise InputError("y_true", "no rows", "A comparison needs at least one.")
@@ -238,13 +238,13 @@ def shared_rows(
                 "Both need one per row.",
             )
         check_finite(column, argument, "Scores must be finite.", "Drop or impute those rows.")
-    models = {f"scores[{name!r}]": column for name, column in by_model.items()}  # no model is called like an argument
-    names = frames.row_names(y_true=y_true, **models, sample_weight=sample_weight)
+    given = {f"scores[{name!r}]": column for name, column in models.items()}  # no model is called like an argument
+    names = frames.row_names(y_true=y_true, **given, sample_weight=sample_weight)
     positive, gaps, _classes = read_labels(labels, gaps, pos_label, missing_label, "y_true")
     if names is not None:
         names.check("probability", probability)
         names.at(gaps).check("probability", probability)
-    cuts = thresholds_from(threshold, tuple(named))
+    cuts = thresholds_from(threshold, tuple(models))
     dtype = count_type(labels.size)
     score = np.stack(list(columns.values())) + 0.0  # -0.0 and 0.0 are one score
     try:
@@ -253,7 +253,7 @@ def shared_rows(
     except InputError as error:
         raise error.worded_for({"y_score": "y_true"}) from None
     return SharedRows(
-        names=tuple(named),
+        names=tuple(models),
         score=score,
         decision=score >= np.array(cuts)[:, None],
         thresholds=cuts,
@@ -320,9 +320,9 @@ def shared_cells(
 ) -> SharedRows:
     """The rows of a table, counted where they are."""
     check_label_values(pos_label, missing_label)
-    named = named_columns(scores)
-    cuts = thresholds_from(threshold, tuple(named))
-    first, *others = named.values()
+    models = named_columns(scores)
+    cuts = thresholds_from(threshold, tuple(models))
+    first, *others = models.values()
     columns = frames.ColumnNames(label, first, weight=weight, more_scores=tuple(others))
     about: dict[str, Any] = {"pos_label": pos_label, "missing_label": missing_label, "score_bins": score_bins}
     try:
@@ -331,7 +331,7 @@ def shared_cells(
         raise error.worded_for({"y_score": "scores"}) from None
     check_classes(counted.labels, pos_label, columns.title("label"), missing_label)
     return SharedRows(
-        names=tuple(named),
+        names=tuple(models),
         score=counted.score,
         decision=counted.decision,
         thresholds=cuts,
@@ -359,10 +359,10 @@ def named_columns(scores: Any) -> dict[str, str]:
         if twice is not None:
             raise InputError("scores", f"column {twice!r} is passed twice", "Models need columns of their own.")
         scores = {str(name): name for name in scores}
-    named = named_scores(scores)
-    for name, column in named.items():
+    models = named_scores(scores)
+    for name, column in models.items():
         frames.check_name("scores", column)
-        others = [other for other, same in named.items() if same == column]
+        others = [other for other, same in models.items() if same == column]
         if len(others) > 1:
             raise InputError(
                 "scores",
@@ -372,7 +372,7 @@ def named_columns(scores: Any) -> dict[str, str]:
             )
         if not isinstance(column, str):
             raise InputError("scores", f"{column!r} for {name!r}", "It must be the name of a column.")
-    return named
+    return models
 
 
 def reference_rows(reference: Any, scores: Any, **settings: Any) -> Any:

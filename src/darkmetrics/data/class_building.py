@@ -72,10 +72,18 @@ def binary_scores(scores: ScoreColumns, y_true: Any, labels: Any, pos_label: Any
         raise InputError("y_score: one column of scores for one class. Pass the scores of the positive class alone.")
     classes = _class_names(scores, labels)
     if classes is None and not isinstance(y_true, str):
-        values, missing = frames.label_column(y_true, "y_true")
-        classes = _sorted_labels(values, _all_missing(values, missing, missing_label))
+        classes = _read_labels(y_true, missing_label)
     if classes is None or len(classes) != 2:
         return {"y_score": scores.columns[1]}
+    if scores.names is not None and not isinstance(y_true, str):
+        known = {_key(value) for value in _read_labels(y_true, missing_label)}
+        if known and not known <= {_key(name) for name in classes}:
+            raise InputError(
+                "y_score",
+                f"columns {_listed(classes)}, but labels {_listed(_read_labels(y_true, missing_label))}",
+                "Columns are the scores of the classes.",
+                "For the scores of several models, write dm.compare(y_true, {...}).",
+            )
     position = next((k for k, name in enumerate(classes) if _key(name) == _key(pos_label)), None)
     if position is None:
         return {"y_score": scores.columns[1], "pos_label": classes[1]}
@@ -261,6 +269,11 @@ def _sorted_labels(values: AnyArray, missing: BoolArray) -> list[Any]:
         return sorted(distinct.values())
     except TypeError:
         return sorted(distinct.values(), key=str)
+
+
+def _read_labels(y_true: Any, missing_label: Any) -> list[Any]:
+    values, missing = frames.label_column(y_true, "y_true")
+    return _sorted_labels(values, _all_missing(values, missing, missing_label))
 
 
 def _all_missing(values: AnyArray, missing: BoolArray, missing_label: Any) -> BoolArray:
