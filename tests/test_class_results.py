@@ -4,10 +4,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from class_oracle import all_assignments, complete
-from class_problems import DrawnClassPosterior, distributions, make_rows, metrics_named
 
 import darkmetrics as dm
+from class_oracle import all_assignments, complete
+from class_problems import DrawnClassPosterior, distributions, make_rows, metrics_named
 from darkmetrics.metrics.class_names import class_metric_from_text, class_metrics_from
 
 mpl.use("agg")
@@ -130,7 +130,7 @@ def test_unknown_metrics_get_one_clear_error(metrics, message):
 
 
 def test_formula_of_the_confusion_matrix_equals_its_value():
-    result, label, score = make_evaluation(fraction=0.0)
+    _, label, score = make_evaluation(fraction=0.0)
     formula = dm.metrics.MatrixMetric(name="fish as cat", formula=lambda c: c[2, 0] / c[2].sum(axis=0), smooth=True)
     found = dm.evaluate([CLASSES[k] for k in label], dict(zip(CLASSES, score.T, strict=True)), metrics=formula)
     matrix = sk.confusion_matrix(label, score.argmax(axis=1))

@@ -201,7 +201,7 @@ class ClassProblem:
         moments = {
             key: SumMoments(value, expected[key], draws, value.take(cells, factor), kept) for key, value in sums.items()
         }
-        about = {"shift": posterior.shift, "reason": posterior.reason, "reasons": posterior.reasons}
+        about: dict[str, Any] = {"shift": posterior.shift, "reason": posterior.reason, "reasons": posterior.reasons}
         posteriors = {}
         for event in self.events:
             posteriors[event.key] = Posterior(self.weight, tables[event.key], columns[event.key], **about)
