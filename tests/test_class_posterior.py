@@ -145,12 +145,12 @@ def test_a_class_that_is_missing_more_often_is_learned_from_scores():
     missing = rng.random(4000) < np.array([0.2, 0.8, 0.2])[y]
     labels = np.where(missing, np.nan, y)
     truth = np.mean(p.argmax(axis=1)[y == 1] == 1)
-    by_label = dm.evaluate(labels, p, missingness="by_label", metrics=["recall[1]", "confusion[1, 1]"])
+    by_label = dm.evaluate(labels, p, missingness="by_label", metrics=["recall[1]", "confusion[1,1]"])
     low, high = by_label["recall[1]"].interval(0.98)
     assert low < truth < high
     count = np.sum((y == 1) & (p.argmax(axis=1) == 1))
-    by_rest = dm.evaluate(labels, p, missingness="by_score", metrics="confusion[1, 1]")["confusion[1, 1]"]
-    assert by_label["confusion[1, 1]"].interval(0.98)[0] < count < by_label["confusion[1, 1]"].interval(0.98)[1]
+    by_rest = dm.evaluate(labels, p, missingness="by_score", metrics="confusion[1,1]")["confusion[1,1]"]
+    assert by_label["confusion[1,1]"].interval(0.98)[0] < count < by_label["confusion[1,1]"].interval(0.98)[1]
     assert not by_rest.interval(0.98)[0] < count < by_rest.interval(0.98)[1]
 
 

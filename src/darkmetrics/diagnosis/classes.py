@@ -11,10 +11,10 @@ from darkmetrics.missingness.base import Estimate, percent_text
 from darkmetrics.missingness.classes import mixture_p_value
 from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.result import Result
-from darkmetrics.tables import finite, interval_text
+from darkmetrics.tables import finite
 
 # Confusions are listed for at most this many classes, and at most this many of them.
-_MAX_CLASSES, _MAX_CONFUSIONS = 50, 5
+_MAX_CLASSES, _MAX_CONFUSIONS = 50, 3
 # Below this p-value the scores contradict labels that are missing by label alone.
 _CLEARLY = 0.01
 
@@ -143,4 +143,4 @@ def _estimate(values: FloatArray, weight: FloatArray) -> Estimate:
 
 
 def _count_text(estimate: Estimate) -> str:
-    return f"{estimate.mean:,.0f} ({interval_text((estimate.low, estimate.high), 0)})"
+    return f"{estimate.mean:,.0f} ({estimate.low:,.0f} to {estimate.high:,.0f})"

@@ -68,8 +68,7 @@ def _build_rates(
     """Return rates by class and bin: columns common to all classes, a level of each class, and its further columns."""
     n_bins, n_groups = len(common), curve.shape[0]
     columns, sds, cauchy = _class_columns(common, sd, by_class, n_groups, _SLOPE)
-    counts = np.zeros((n_groups, n_bins))
-    np.add.at(counts, (curve.group[None, :], bins[:, None]), data.cells.labeled)
+    counts = _count_labels(data, curve, bins, n_bins)
     steps = np.einsum("kg,ab->kagb", np.eye(n_groups)[curve.group], np.eye(n_bins))
     return BinnedTable(
         MissingTable(
@@ -84,6 +83,14 @@ def _build_rates(
         ),
         bins,
     )
+
+
+def _count_labels(data: ClassSet, curve: ClassCurve, bins: IntArray, n_bins: int) -> FloatArray:
+    """Return the number of labels by group of classes and bin."""
+    counts = np.zeros((curve.shape[0], n_bins))
+    for group, labeled in zip(curve.group, data.cells.labeled.T, strict=True):
+        counts[group] += np.bincount(bins, labeled, n_bins)
+    return counts
 
 
 def _class_columns(
@@ -129,12 +136,10 @@ def _build_hazards(
     of_age = np.concatenate([np.arange(n_delays) < complete[:, None], np.eye(mean.size)], axis=1)
     steps = np.einsum("kg,ad->kagd", np.eye(n_groups)[curve.group], of_age)
     arrival = np.clip(np.searchsorted(edges, delay, side="right") - 1, 0, complete[bins])
-    arrived, waited = np.zeros((n_groups, n_decisions)), np.zeros((n_groups, n_decisions))
     decision = np.where(arrival < complete[bins], arrival, n_delays + bins)
-    np.add.at(arrived, (curve.group[None, :], decision[:, None]), cells.labeled)
-    by_arrival = np.zeros((n_groups, n_delays + 1))
-    np.add.at(by_arrival, (curve.group[None, :], arrival[:, None]), cells.labeled)
-    waited[:, :n_delays] = by_arrival.sum(axis=1, keepdims=True) - np.cumsum(by_arrival, axis=1)[:, :n_delays]
+    arrived, waited = _count_labels(data, curve, decision, n_decisions), np.zeros((n_groups, n_decisions))
+    by_arrival = _count_labels(data, curve, arrival, n_delays)
+    waited[:, :n_delays] = by_arrival.sum(axis=1, keepdims=True) - np.cumsum(by_arrival, axis=1)
     return BinnedTable(
         MissingTable(
             columns,

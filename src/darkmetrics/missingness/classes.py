@@ -75,9 +75,11 @@ class ClassFitData:
         cells, curve = self.data.cells, self.curve
         kept = np.flatnonzero(cells.n_labeled if table is None else cells.total)
         missing = np.zeros(kept.size) if table is None else cells.missing[kept].astype(np.float64)
+        line = curve.log_score(cells.score[kept])
         rows = ClassRows(
-            curve.log_score(cells.score[kept]),
+            line,
             cells.decision[kept],
+            curve.rank(line, cells.decision[kept]),
             cells.labeled[kept].astype(np.float64),
             missing,
             np.zeros(kept.size, dtype=np.int64) if bins is None else bins[kept],
@@ -107,10 +109,11 @@ class ClassFitData:
 
 def _append_reference(rows: ClassRows, curve: ClassCurve, reference: ClassSet) -> ClassRows:
     cells, n = reference.cells, len(reference.cells.decision)
-    none = np.zeros(n)
+    none, line = np.zeros(n), curve.log_score(cells.score)
     return ClassRows(
-        np.concatenate([rows.line, curve.log_score(cells.score)]),
+        np.concatenate([rows.line, line]),
         np.concatenate([rows.decision, cells.decision]),
+        np.concatenate([rows.rank, curve.rank(line, cells.decision)]),
         np.concatenate([rows.labeled, cells.labeled]),
         np.concatenate([rows.missing, none]),
         np.concatenate([rows.bins, none.astype(np.int64)]),
@@ -184,16 +187,21 @@ def describe_by_score(fit_data: ClassFitData) -> str:
     return f"Assumed: labels are missing at random or by score. {text}."
 
 
-def by_table(fit_data: ClassFitData, binned: BinnedTable, n_draws: int) -> tuple[CurvePosterior, ClassFit]:
-    """Return the posterior of labels that are missing with the probabilities of a table, and the fit."""
+def by_table(
+    fit_data: ClassFitData, binned: BinnedTable, n_draws: int, start: FloatArray | None = None
+) -> tuple[CurvePosterior, ClassFit]:
+    """Return the posterior of labels that are missing with the probabilities of a table, and the fit.
+
+    `start` has the parameters of a curve near the mode, if they are known.
+    """
     table, bins = binned
-    fit = fit_classes(fit_data.likelihood(table, bins), n_draws)
+    fit = fit_classes(fit_data.likelihood(table, bins), n_draws, start)
     return fit_data.posterior(fit, n_draws, table, bins), fit
 
 
-def by_label(fit_data: ClassFitData, n_draws: int) -> tuple[CurvePosterior, ClassFit]:
+def by_label(fit_data: ClassFitData, n_draws: int, start: FloatArray | None = None) -> tuple[CurvePosterior, ClassFit]:
     """Return the posterior of labels that are missing by label, and the fit."""
-    return by_table(fit_data, build_by_label(fit_data.data, fit_data.curve), n_draws)
+    return by_table(fit_data, build_by_label(fit_data.data, fit_data.curve), n_draws, start)
 
 
 def add_unidentified_effect(posterior: CurvePosterior, n_draws: int) -> CurvePosterior:
@@ -221,7 +229,7 @@ def unknown(fit_data: ClassFitData, n_draws: int) -> CurvePosterior:
         n_draws = max(1, n_draws // 2)
     n_each = max(1, n_draws // 2)
     score = by_score(fit_data, n_each)
-    label, fit = by_label(fit_data, n_each)
+    label, fit = by_label(fit_data, n_each, score.theta.mean(axis=0).ravel())
     both = add_unidentified_effect(score, n_draws)
     share = _share_by_label(fit_data, fit)
     rest = 1.0 - _WEIGHT_BOTH
@@ -295,10 +303,9 @@ def mixture_p_value(data: ClassSet) -> float:
     bins = np.empty(top.size, dtype=np.int64)
     for k in np.unique(cells.decision):
         own = cells.decision == k
-        cuts = np.quantile(np.repeat(top[own], np.minimum(cells.total[own], 50)), (1 / 3, 2 / 3))
+        cuts = np.quantile(top[own], (1 / 3, 2 / 3))
         bins[own] = 3 * k + np.searchsorted(cuts, top[own])
-    labeled = np.zeros((3 * data.n_classes, data.n_classes))
-    np.add.at(labeled, bins, cells.labeled)
+    labeled = np.column_stack([np.bincount(bins, counts, 3 * data.n_classes) for counts in cells.labeled.T])
     missing = np.bincount(bins, cells.missing, 3 * data.n_classes)
     is_small = labeled.sum(axis=1) + missing < _MIN_BIN
     labeled = np.concatenate([labeled[~is_small], labeled[is_small].sum(axis=0, keepdims=True)])

@@ -139,8 +139,16 @@ class ClassCurve:
         line[small] = _FLOOR - _BEND * np.log1p((_FLOOR - line[small]) / _BEND)
         return np.asarray(line)
 
-    def columns(self, line: FloatArray, decision: IntArray, more: FloatArray | None = None) -> FloatArray:
-        """Return the columns (K, width, n) of rows with given log scores (n x K) and predictions."""
+    def rank(self, line: FloatArray, decision: IntArray) -> FloatArray:
+        """Return the rank of the predicted score of each row, from -1 to 1."""
+        predicted = np.take_along_axis(line, decision[:, None], axis=1)[:, 0]
+        below = np.searchsorted(self.levels, predicted, "left") + np.searchsorted(self.levels, predicted, "right")
+        return np.asarray(below / self.levels.size - 1.0)
+
+    def columns(
+        self, line: FloatArray, decision: IntArray, rank: FloatArray, more: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the columns (K, width, n) of rows with log scores (n x K), predictions and ranks of these."""
         n, n_classes = line.shape
         x, by_class = np.empty((n_classes, self.shape[1], n)), line.T
         n_knots = self.knots.shape[1]
@@ -148,10 +156,8 @@ class ClassCurve:
         np.subtract(by_class, self.center[:, None], out=x[:, 1])
         for j in range(n_knots):
             np.maximum(by_class - self.knots[:, j, None], 0.0, out=x[:, 2 + j])
-        predicted = np.take_along_axis(line, decision[:, None], axis=1)[:, 0]
-        below = np.searchsorted(self.levels, predicted, "left") + np.searchsorted(self.levels, predicted, "right")
         x[:, 2 + n_knots] = decision == np.arange(n_classes)[:, None]
-        np.multiply(x[:, 2 + n_knots], below / self.levels.size - 1.0, out=x[:, 3 + n_knots])
+        np.multiply(x[:, 2 + n_knots], rank, out=x[:, 3 + n_knots])
         if more is not None:
             x[:, 4 + n_knots : 4 + n_knots + self.n_more] = more.T
             np.multiply(x[:, 2 + n_knots, None], more.T, out=x[:, 4 + n_knots + self.n_more :])
@@ -225,6 +231,11 @@ class CurvePosterior(ClassPosterior):
         """Log scores of the missing cells."""
         return self.curve.log_score(self.data.cells.score[self.data.missing_cells])
 
+    @cached_property
+    def _rank(self) -> FloatArray:
+        """Ranks of the predicted scores of the missing cells."""
+        return self.curve.rank(self._line, self.data.cells.decision[self.data.missing_cells])
+
     def of_reason(self, reason: int) -> "CurvePosterior | None":
         draws = np.flatnonzero((self.reason == reason) & (self.weight > 0.0))
         total = float(self.weight[draws].sum())
@@ -240,11 +251,11 @@ class CurvePosterior(ClassPosterior):
         if not first <= draw < first + len(block):
             n_cells, n_classes = self.data.missing_cells.size, self.data.n_classes
             draws = np.arange(draw, min(draw + _DRAWS_AT_ONCE, len(self)))
-            block = np.empty((draws.size, n_cells, n_classes))
+            block = np.empty((draws.size, n_classes, n_cells))
             for cells, probability in self._batches(draws):
-                block[:, cells] = np.moveaxis(probability, 0, -1)
+                block[:, :, cells] = np.moveaxis(probability, 0, 1)
             first, self._block = draw, (draw, block)
-        return np.asarray(block[draw - first])
+        return np.asarray(block[draw - first].T)
 
     def of_events(self, events: Sequence[BoolArray]) -> list[Posterior]:
         tables = [np.empty((len(self), self.data.missing_cells.size)) for _ in events]
@@ -268,7 +279,7 @@ class CurvePosterior(ClassPosterior):
         for start in range(0, rows.size, size):
             batch = slice(start, min(start + size, rows.size))
             more = None if self.more is None else self.more[batch]
-            columns = self.curve.columns(line[batch], cells.decision[rows[batch]], more)
+            columns = self.curve.columns(line[batch], cells.decision[rows[batch]], self._rank[batch], more)
             eta = evaluate_curve(self.curve, line[batch], columns, theta)
             if self.log_missing is not None:
                 bins = np.zeros(1, dtype=np.int64) if self.bins is None else self.bins[batch]

@@ -6,7 +6,7 @@ same for all classes. `MissingTable` declares these probabilities, by class and 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,8 @@ _MAX_NUMBERS = 1 << 17
 # Numbers that are computed at once.
 _BATCH = 1 << 18
 _N_POINTS, _SEED = 256, 9
+# Each sample of a large set has this many times the rows of the one before.
+_GROWTH = 8
 # The search for a mode ends where a step raises the log posterior by less: of large sets, and of small ones.
 _ROUGH_GAIN, _FINE_GAIN = 0.5, 1e-6
 
@@ -42,6 +44,8 @@ class ClassRows:
         Log scores.
     decision : array of int (n,)
         Predicted classes.
+    rank : array (n,)
+        Ranks of the predicted scores, from -1 to 1.
     labeled : array (n, K)
         Numbers of labeled rows.
     missing : array (n,)
@@ -54,6 +58,7 @@ class ClassRows:
 
     line: FloatArray
     decision: IntArray
+    rank: FloatArray
     labeled: FloatArray
     missing: FloatArray
     bins: IntArray
@@ -61,10 +66,8 @@ class ClassRows:
 
     def select(self, rows: IntArray | slice) -> "ClassRows":
         """Return some of the rows."""
-        more = None if self.more is None else self.more[rows]
-        return ClassRows(
-            self.line[rows], self.decision[rows], self.labeled[rows], self.missing[rows], self.bins[rows], more
-        )
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ClassRows(**{name: None if column is None else column[rows] for name, column in columns.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +136,7 @@ class ClassLikelihood(Likelihood):
         size = max(1, _BATCH // (n_classes * max(n_draws, self.curve.shape[1])))
         for start in range(0, n, size):
             rows = self.rows.select(slice(start, start + size))
-            yield rows, self.curve.columns(rows.line, rows.decision, rows.more)
+            yield rows, self.curve.columns(rows.line, rows.decision, rows.rank, rows.more)
 
     def log_posterior(self, theta: FloatArray) -> FloatArray:
         curve = np.moveaxis(theta[: self.n_curve].reshape(*self.curve.shape, -1), 1, 2)
@@ -270,7 +273,7 @@ class ClassFit(NamedTuple):
     mode: FloatArray
 
 
-def fit_classes(likelihood: ClassLikelihood, n_draws: int) -> ClassFit:
+def fit_classes(likelihood: ClassLikelihood, n_draws: int, start: FloatArray | None = None) -> ClassFit:
     """Fit the curve and the probabilities of missing labels.
 
     Parameters
@@ -279,20 +282,23 @@ def fit_classes(likelihood: ClassLikelihood, n_draws: int) -> ClassFit:
         Likelihood and prior.
     n_draws : int
         Number of draws of a large set; small ones have 256 with importance weights.
+    start : array, optional
+        Parameters of a curve near the mode.
     """
-    is_large, start = likelihood.n_numbers > _MAX_NUMBERS, likelihood.prior.mean
-    if is_large:  # each sample is eight times as large as the one before
-        n = _MAX_NUMBERS // (4 * likelihood.rows.line.shape[1])
-        while n < len(likelihood.rows.line):
-            start = find_mode(
-                likelihood.sample(n).expand, start, min_gain=_ROUGH_GAIN * len(likelihood.rows.line) / n
-            ).theta
-            n *= 8
-    if not is_large:
-        mode = find_mode(likelihood.expand, start, min_gain=_FINE_GAIN)
+    theta = likelihood.prior.mean.copy()
+    if start is not None:
+        theta[: start.size] = start
+    if likelihood.n_numbers <= _MAX_NUMBERS:
+        mode = find_mode(likelihood.expand, theta, min_gain=_FINE_GAIN)
         fitted: FittedModel = draw_around_mode(likelihood.model, likelihood, mode, _N_POINTS)
         return ClassFit(fitted.theta, fitted.weight, fitted.log_evidence, mode.theta)
-    gaussian = likelihood.laplace(start)
+    n_rows = len(likelihood.rows.line)
+    sizes = [_MAX_NUMBERS // (4 * likelihood.rows.line.shape[1])]
+    while _GROWTH * sizes[-1] < n_rows:
+        sizes.append(_GROWTH * sizes[-1])
+    for n in sizes if start is None else sizes[-1:]:
+        theta = find_mode(likelihood.sample(n).expand, theta, min_gain=_ROUGH_GAIN * n_rows / n).theta
+    gaussian = likelihood.laplace(theta)
     proposal = Proposal(likelihood.main, None, [gaussian], np.ones((2, likelihood.main.size)))
     u = np.clip(sobol_points(n_draws, proposal.n_axes, _SEED), 1e-9, 1.0 - 1e-9)
     return ClassFit(proposal.propose(u).theta.T, np.full(n_draws, 1.0 / n_draws), gaussian.log_integral, gaussian.mode)
