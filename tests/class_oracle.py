@@ -137,7 +137,7 @@ def _roc_auc_ovr(kind):
 
 def _roc_auc_ovo(kind):
     def definition(y, score, decision, weight):
-        total, size = 0.0, 0.0
+        total, size = np.zeros(len(y)), np.zeros(len(y))
         for a, b in combinations(range(score.shape[1]), 2):
             in_a, in_b = (y == a) * weight, (y == b) * weight
             both = (in_a.sum(axis=1) > 0) & (in_b.sum(axis=1) > 0)

@@ -27,7 +27,7 @@ def make_problem(seed, n_classes, n_missing, **kind):
 def draw_values(rows, posterior, names, n=N_DRAWN, seed=1):
     """Return values of metrics for independent labels of every row, from the definitions."""
     rng = np.random.default_rng(seed)
-    values = {name: [] for name in names}
+    values: dict[str, list[np.ndarray]] = {name: [] for name in names}
     ends = np.linspace(0, n, len(posterior) + 1).astype(int)
     for draw, (start, stop) in enumerate(pairwise(ends)):
         q = posterior.of_draw(draw)[rows.cell]

@@ -49,7 +49,7 @@ def test_entries_and_classes_equal_brute_force():
 
 
 def test_confusion_matrix_of_known_labels_equals_scikit_learn():
-    result, label, score = make_evaluation(fraction=0.0)
+    _, label, score = make_evaluation(fraction=0.0)
     expected = sk.confusion_matrix(label, score.argmax(axis=1))
     np.testing.assert_array_equal(result.confusion_matrix().mean, expected)
     recall = [record["mean"] for record in result.per_class("recall").to_records()]
@@ -130,7 +130,7 @@ def test_unknown_metrics_get_one_clear_error(metrics, message):
 
 
 def test_formula_of_the_confusion_matrix_equals_its_value():
-    result, label, score = make_evaluation(fraction=0.0)
+    _, label, score = make_evaluation(fraction=0.0)
     formula = dm.metrics.MatrixMetric(name="fish as cat", formula=lambda c: c[2, 0] / c[2].sum(axis=0), smooth=True)
     found = dm.evaluate([CLASSES[k] for k in label], dict(zip(CLASSES, score.T, strict=True)), metrics=formula)
     matrix = sk.confusion_matrix(label, score.argmax(axis=1))

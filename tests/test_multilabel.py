@@ -57,13 +57,13 @@ def test_distributions_equal_brute_force():
         y[tuple(at.T)] = labels
         values.append(values_of(y, y_score))
         mass.append(0.3 ** sum(labels) * 0.7 ** (len(labels) - sum(labels)))
-    mass = np.array(mass)
+    p = np.array(mass)
     for name in NAMES:
         x, distribution = np.array([value[name] for value in values]), result[name]
         drawn = {"monte carlo": 0.02, "exact": 1e-12}[distribution.method]
-        assert distribution.mean() == pytest.approx(mass @ x, abs=drawn * x.std() + 1e-12), name
+        assert distribution.mean() == pytest.approx(p @ x, abs=drawn * x.std() + 1e-12), name
         points = np.unique(np.round(x, 9)) + 1e-7
-        np.testing.assert_allclose(distribution.cdf(points), (mass * (x <= points[:, None])).sum(axis=1), atol=drawn)
+        np.testing.assert_allclose(distribution.cdf(points), (p * (x <= points[:, None])).sum(axis=1), atol=drawn)
         assert distribution.support().low <= x.min() + 1e-12
         assert distribution.support().high >= x.max() - 1e-12
     assert {name for name in NAMES if result[name].method != "exact"} == {"jaccard_samples", "recall_macro"}

@@ -22,7 +22,7 @@ from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.metric import MetricsLike
 from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
-from darkmetrics.multilabel import MultilabelEvaluation, evaluate_labels, has_several_labels
+from darkmetrics.multilabel import evaluate_labels, has_several_labels
 from darkmetrics.question import Question
 
 
@@ -46,7 +46,7 @@ def evaluate(
     zero_division: ZeroDivision = "warn",
     confidence_level: float = 0.9,
     rng: RngLike = None,
-) -> Evaluation | MultilabelEvaluation:
+) -> Evaluation:
     """Estimate classifier metrics on a test set with missing labels.
 
     Returns, for each metric, the distribution of the value it would have if all labels were known. The spread is about
@@ -56,6 +56,7 @@ def evaluate(
     ----------
     y_true : array-like, str or EvaluationSet
         Labels, missing ones NaN, None or null; the name of a column of `data`; or an EvaluationSet as the only data.
+        A table with a column per label means several labels per row; `y_score` is then a table of the same shape.
     y_score : array-like of float or str; or matrix, DataFrame, mapping or list of columns
         Scores of the positive class: finite, higher means more likely positive. For several classes pass a matrix with
         a column for each class, a DataFrame, a mapping from classes to columns, or a list of columns of `data`.
@@ -106,7 +107,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        A mapping from metric name to `MetricDistribution`.
+        A mapping from metric name to `MetricDistribution`; a `MultilabelEvaluation` if `y_true` has a column per label.
 
     Notes
     -----
@@ -141,7 +142,8 @@ def evaluate(
     """
     given = dict(locals())
     if has_several_labels(y_true):
-        return evaluate_labels(question_of, given)
+        result: Evaluation = evaluate_labels(question_of, given)
+        return result
     scores = find_score_columns(y_score)
     if scores is not None:
         if len(scores.columns) > 2:

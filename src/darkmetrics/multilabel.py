@@ -197,8 +197,8 @@ def _metric_of(text: Any, labels: Sequence[str]) -> _Named:
     return _Named(f"{binary.name}_macro", "macro", binary)
 
 
-def evaluate_labels(question_of: Any, given: Mapping[str, Any]) -> MultilabelEvaluation:
-    """Return the evaluation of rows with several labels; `given` are all arguments of `evaluate`."""
+def evaluate_labels(question_of: Any, given: Mapping[str, Any]) -> Any:
+    """Return a MultilabelEvaluation of rows with several labels; `given` are all arguments of `evaluate`."""
     for name in ("data", "sample_weight", "y_pred", "clusters"):
         if given[name] is not None:
             raise InputError(f"{name}: not available with several labels per row. Evaluate one label at a time.")
@@ -332,7 +332,7 @@ class LabelTable:
             missing = np.flatnonzero(self._state[:, at] < 0)
             cell = np.searchsorted(rows.cells.score[rows.missing_cells], self.score[missing, at])
             p[missing, at] = posterior.of_cells(int(draws[draw]))[cell]
-        return p
+        return np.asarray(p)
 
     @cached_property
     def _open(self) -> IntArray:
@@ -345,15 +345,16 @@ class LabelTable:
         state, decision = self._state, self._decision
         is_wrong = ((state >= 0) & (state != decision)).any(axis=1)
         is_open = (state < 0).any(axis=1) & ~is_wrong
-        cells = np.flatnonzero(is_open)
-        table = np.empty((_N_PAIRED, cells.size))
+        open_rows = np.flatnonzero(is_open)
+        table = np.empty((_N_PAIRED, open_rows.size))
         for draw in range(_N_PAIRED):
-            p = self._probabilities(draw)[cells]
-            table[draw] = np.where(decision[cells], p, 1.0 - p).prod(axis=1)
-        n = cells.size + 1
-        counts = [np.zeros(n, dtype=np.int64) for _ in range(3)]
-        counts[0][0], counts[1][0], counts[2][1:] = (~is_wrong & ~is_open).sum(), is_wrong.sum(), 1
-        rows = EvaluationSet.from_cells(Cells(np.zeros(n), np.ones(n, dtype=np.bool_), *counts))
+            p = self._probabilities(draw)[open_rows]
+            table[draw] = np.where(decision[open_rows], p, 1.0 - p).prod(axis=1)
+        n = open_rows.size + 1
+        positives, negatives, missing = np.zeros((3, n), dtype=np.int64)
+        positives[0], negatives[0], missing[1:] = (~is_wrong & ~is_open).sum(), is_wrong.sum(), 1
+        cells = Cells(np.zeros(n), np.ones(n, dtype=np.bool_), positives, negatives, missing)
+        rows = EvaluationSet.from_cells(cells)
         return rows, Posterior(np.full(_N_PAIRED, 1.0 / _N_PAIRED), table)
 
     def _jaccard(self) -> MetricDistribution:

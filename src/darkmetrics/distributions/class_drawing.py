@@ -11,8 +11,10 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.distributions.class_expansion import SumMoments, compute_class_derivatives
+from darkmetrics.distributions.class_pairs import PairSums
 from darkmetrics.distributions.class_sums import ClassFunctional, ClassSums
 from darkmetrics.distributions.drawing import N_IMPUTATIONS, Draws, allocate
+from darkmetrics.exceptions import MethodError
 from darkmetrics.posterior.classes import ClassPosterior
 
 # Labels that are drawn row by row in total, and events in total; fewer imputations are drawn if there would be more.
@@ -161,6 +163,7 @@ class ClassDrawing:
 
         A row with an event leaves the label that it would have otherwise, which is drawn, too.
         """
+        self._check_pairs()
         rng = np.random.default_rng([self.seed, 12])
         expected = float(self._n_events[self._event_classes].sum())
         n = int(np.clip(_MAX_EVENTS / max(expected, 1.0), _MIN_IMPUTATIONS, N_IMPUTATIONS))
@@ -176,7 +179,7 @@ class ClassDrawing:
             if not is_complete:
                 base = (q - rates) / (1.0 - event)[:, None]
             rate, step = -np.log1p(-event), max(1, int(_BATCH / max(1.0, expected)))
-            local = [(sums.for_drawing(q), metrics) for sums, metrics in self._by_sums]
+            local = [(sums.at_draws(q), metrics) for sums, metrics in self._by_sums]
             expectations = [sums.expect(base) for sums, _ in local]
             for start in range(0, size, step):
                 n_drawn = min(step, size - start)
@@ -196,6 +199,15 @@ class ClassDrawing:
                             x = rng.standard_normal(n_drawn)
                             values[i] += sd * (x + skewness / 6.0 * (x**2 - 1.0))
                 yield draw, values
+
+    def _check_pairs(self) -> None:
+        """Refuse one-against-one ROC-AUC of classes that may have no row, because it is linearized here."""
+        for sums, _ in self._by_sums:
+            if isinstance(sums, PairSums) and (sums.totals(sums.constant) <= 0.0).any():
+                raise MethodError(
+                    "roc_auc_ovo: a class without a label, and too many rows without one to draw them all. Use "
+                    "roc_auc_ovr, or leave the class out."
+                )
 
     def _draw_event_cells(self, rate: FloatArray, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw the imputation and cell of each row with an event; a row has at most one."""

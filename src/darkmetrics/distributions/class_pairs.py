@@ -1,6 +1,6 @@
 """ROC-AUC averaged over pairs of classes: a quadratic function of the labels, linearized where many rows decide."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import NamedTuple, Self
 
@@ -76,12 +76,16 @@ class PairSums(ClassSums):
         value = np.where(n_present > 1, (share * area).sum(axis=(0, 1)), np.nan)
         return value, by_pairs, np.nan_to_num(extra - lost)
 
-    def _at(self, q: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """Return the average if labels have these probabilities, its derivative by each label, and the totals."""
+    def _expect_pairs(self, q: FloatArray) -> tuple[FloatArray, list[FloatArray], FloatArray]:
+        """Return the expected weight of pairs, the weight below each group, and the weight of each class."""
         mass = (self.rows * self.weight)[:, None] * q
         pairs, below = self._count_pairs(np.concatenate([self.labeled_mass, mass]))
         pairs -= 0.5 * (q * (self.rows * self.weight**2)[:, None]).T @ q  # a row is no pair with itself
-        totals = self.labeled_mass.sum(axis=0) + mass.sum(axis=0)
+        return pairs, below, self.labeled_mass.sum(axis=0) + mass.sum(axis=0)
+
+    def _at(self, q: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the average if labels have these probabilities, its derivative by each label, and the totals."""
+        pairs, below, totals = self._expect_pairs(q)
         value, by_pairs, by_totals = self._average(pairs, totals)
         slope = np.broadcast_to(by_totals, q.shape).copy()
         itself = 0.5 * self.weight[:, None] * q
@@ -140,7 +144,9 @@ class PairSums(ClassSums):
         return ClassSums(self.rows, self.weight, np.array(slopes).reshape(q.shape), constant)
 
     def for_drawing(self, q: FloatArray) -> ClassSums:
-        return self if (self.rows.sum() * self.n_classes) ** 2 <= _MAX_EXACT else self.at_draws(q)
+        if (self.rows.sum() * self.n_classes) ** 2 <= _MAX_EXACT:
+            return self
+        return LinearPairs(**{name.name: getattr(self, name.name) for name in fields(self)}, q=q)
 
     def of_labels(self, labels: IntArray, cell: IntArray) -> FloatArray:
         k, n_labeled = self.n_classes, len(self.labeled_mass)
@@ -159,3 +165,31 @@ class PairSums(ClassSums):
         totals = fixed_totals[:, None] + by_class.sum(axis=2)
         value, _, _ = self._average(pairs, totals)
         return np.concatenate([value[None], np.zeros((k - 1, len(labels))), totals])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPairs(PairSums):
+    """The same with weights of pairs that are linear in the labels, near labels with probabilities q."""
+
+    q: FloatArray
+
+    def of_labels(self, labels: IntArray, cell: IntArray) -> FloatArray:
+        k, q = self.n_classes, self.q
+        fixed, below, totals = self._expect_pairs(q)
+        itself = 0.5 * self.weight[:, None] * q
+        groups = [ranked.group[len(self.labeled_mass) :] for ranked in self._ranked]
+        under = [below[a][groups[a]] - itself for a in range(k)]
+        over = np.stack([totals[a] - under[a][:, a] - 2.0 * itself[:, a] for a in range(k)], axis=1)
+        mass = (self.rows * self.weight)[:, None] * q
+        constant = fixed - np.stack([mass[:, a] @ under[a] for a in range(k)]) - over.T @ mass
+        pairs = np.repeat(constant[:, :, None], len(labels), axis=2)
+        drawn = np.empty((k, len(labels)))
+        for a in range(k):
+            has_label = (labels == a) * self.weight[cell]
+            drawn[a] = has_label.sum(axis=1)
+            pairs[a] += (has_label @ under[a][cell]).T
+            pairs[:, a] += (has_label @ over[cell]).T
+        drawn += self.labeled_mass.sum(axis=0)[:, None]
+        area = np.clip(pairs, 0.0, drawn[:, None] * drawn[None, :])
+        value, _, _ = self._average(area, drawn)
+        return np.concatenate([value[None], np.zeros((k - 1, len(labels))), drawn])

@@ -45,17 +45,18 @@ class ClassSums:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.marks.shape[-1]
+        return int(self.marks.shape[-1])
 
     def totals(self, sums: FloatArray) -> FloatArray:
         """Return the weight of each class at sums."""
-        return sums[self.n_classes :]
+        return np.asarray(sums[self.n_classes :])
 
     def expect(self, q: FloatArray) -> FloatArray:
         """Return the expected sums if labels have these probabilities (n_cells x K)."""
         # A BLAS with several threads takes longer than one pass over the rows.
         marks, weight = self._counted
-        return self.constant + np.concatenate([np.einsum("ik,ik->k", marks, q), np.einsum("i,ik->k", weight, q)])
+        expected = [np.einsum("ik,ik->k", marks, q), np.einsum("i,ik->k", weight, q)]
+        return np.asarray(self.constant + np.concatenate(expected))
 
     @cached_property
     def _counted(self) -> tuple[FloatArray, FloatArray]:

@@ -201,7 +201,11 @@ class ClassProblem:
         moments = {
             key: SumMoments(value, expected[key], draws, value.take(cells, factor), kept) for key, value in sums.items()
         }
-        about = {"shift": posterior.shift, "mechanism": posterior.mechanism, "mechanisms": posterior.mechanisms}
+        about: dict[str, Any] = {
+            "shift": posterior.shift,
+            "mechanism": posterior.mechanism,
+            "mechanisms": posterior.mechanisms,
+        }
         posteriors = {}
         for event in self.events:
             posteriors[event.key] = Posterior(self.weight, tables[event.key], columns[event.key], **about)

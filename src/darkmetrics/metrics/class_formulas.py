@@ -189,7 +189,7 @@ def kappa_extremes(kappa: Kappa, sums: ClassSums) -> Extremes:
                 break
             ratio = numerator / denominator
         ends.append(1.0 - ratio)
-    return Extremes(*ends, sharp=True)
+    return Extremes(ends[0], ends[1], sharp=True)
 
 
 def average_extremes(by_class: list[Extremes], *, may_lack: BoolArray, is_weighted: bool) -> Extremes:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
+from darkmetrics.argument_types import ArrayLike
 from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError, unknown_name
@@ -72,7 +73,7 @@ def _cost(matrix: FloatArray, data: ClassSet) -> FloatArray:
     return np.asarray(matrix.T[data.cells.decision])
 
 
-def class_cost(cost: Any) -> ClassLossMetric:
+def class_cost(cost: ArrayLike) -> ClassLossMetric:
     """Return the mean cost of a row; `cost[label][prediction]` has the cost of each outcome.
 
     Examples

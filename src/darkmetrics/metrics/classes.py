@@ -40,19 +40,15 @@ from darkmetrics.metrics.class_sums import (
     total_weight,
 )
 from darkmetrics.metrics.confusion import ConfusionMetric
-from darkmetrics.metrics.metric import UNIT, Metric
+from darkmetrics.metrics.metric import UNIT, Metric, MetricRecord
 from darkmetrics.metrics.ranking import RankMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassMetric(ABC):
-    """A metric of several classes as data; the attributes are those of `Metric`."""
+class ClassMetric(MetricRecord, ABC):
+    """A metric of several classes as data."""
 
-    name: str
-    meaning: str = ""
-    better: Literal["higher", "lower", "neither"] = "higher"
     range: tuple[float, float] = UNIT
-    undefined_as: float = np.nan
 
     @abstractmethod
     def bind(self, data: ClassSet, fill: float) -> ClassFunctional | Event:

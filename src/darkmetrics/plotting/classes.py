@@ -1,6 +1,6 @@
 """plot_per_class and plot_confusion: metrics of each class, and the confusion matrix with intervals."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def plot_per_class(result: PerClass, metric: str | None = None, *, ax: "Axes | N
         (few, style.paper(ax), f"mean, fewer than {FEW_LABELS} labels"),
     ):
         if chosen.any():
-            marks = {"color": style.ESTIMATE, "markerfacecolor": face, "markersize": 6, "zorder": 4}
+            marks: dict[str, Any] = {"color": style.ESTIMATE, "markerfacecolor": face, "markersize": 6, "zorder": 4}
             ax.plot(mean[chosen], position[chosen], "o", label=text, **marks)
     labeled = [result.labeled_only[label][name] for label in classes]
     ax.plot(labeled, position + 0.2, "s", markersize=4, color=style.LABELED, label="labeled only")
