@@ -49,7 +49,7 @@ def test_entries_and_classes_equal_brute_force():
 
 
 def test_confusion_matrix_of_known_labels_equals_scikit_learn():
-    _, label, score = make_evaluation(fraction=0.0)
+    result, label, score = make_evaluation(fraction=0.0)
     expected = sk.confusion_matrix(label, score.argmax(axis=1))
     np.testing.assert_array_equal(result.confusion_matrix().mean, expected)
     recall = [record["mean"] for record in result.per_class("recall").to_records()]
