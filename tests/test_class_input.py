@@ -173,7 +173,7 @@ REFUSED = {
         lambda: evaluate(p=pd.DataFrame(P, columns=NAMES), labels=["cat", "dog", "bird"]),
         r"^labels: 'cat', 'dog', 'bird', but the columns of y_score are 'cat', 'dog', 'fish'",
     ),
-    "labels of another number": (lambda: evaluate(labels=["cat", "dog"]), r"^labels: 2 classes, but y_score has 3"),
+    "labels of another number": (lambda: evaluate(labels=["cat", "dog"]), r"^labels: 2 labels, but y_score has 3"),
     "labels that are equal": (lambda: evaluate(labels=["cat", "dog", "dog"]), r"^labels: .*Classes must differ"),
     "labels of two classes": (
         lambda: dm.evaluate([0, 1, None], [0.1, 0.9, 0.2], labels=[0, 1]),
@@ -185,7 +185,7 @@ REFUSED = {
         r"^y_pred: 'bird' at row 5 is none of the classes",
     ),
     "a prediction that is missing": (lambda: evaluate(y_pred=["cat"] * 5 + [None]), r"^y_pred: missing at row 5"),
-    "a threshold": (lambda: evaluate(threshold=0.5), r"^threshold: with several classes it is a 3 x 3 table of costs"),
+    "a threshold": (lambda: evaluate(threshold=0.5), r"^threshold: .* With several classes it is a 3 x 3 table"),
     "clusters": (lambda: evaluate(clusters=[1, 1, 2, 2, 3, 3]), r"^clusters: not with several classes"),
     "strata": (
         lambda: evaluate(missingness=dm.missing.ByScore(strata=[1, 1, 2, 2, 3, 3])),

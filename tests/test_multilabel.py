@@ -96,7 +96,7 @@ def test_states_that_labels_of_a_row_are_independent():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y_score": [[0.5], [0.4]]}, "y_score: 1 columns for 2 labels"),
+        ({"y_score": [[0.5], [0.4]]}, "y_score: 1 column for 2 labels"),
         ({"metrics": "recall_weighted"}, "use a macro or micro average"),
         ({"metrics": "recall[x]"}, "'x' is no label"),
         ({"sample_weight": [1, 2]}, "sample_weight: not available"),

@@ -39,10 +39,10 @@ class ClassEvaluation(Evaluation):
     Intervals are for these 3 rows, not for the population they came from.
     """
 
-    data: ClassSet
+    data: ClassSet  # type: ignore[assignment]  # of several classes
 
     @property
-    def population(self) -> NoReturn:  # type: ignore[override]  # for two classes
+    def population(self) -> NoReturn:
         """Refuse: results for the population are for two classes so far."""
         _refuse("population")
 
@@ -161,4 +161,4 @@ def refuse_classes(what: str, *evaluations: object) -> None:
 
 def _refuse(what: str) -> NoReturn:
     advice = "Evaluate a class against the rest: pass its scores, and y_true == label."
-    raise InputError(f"{what}: for two classes so far. {advice}")
+    raise InputError(what, "for two classes so far", "", advice)

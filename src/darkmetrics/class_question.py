@@ -24,14 +24,16 @@ from darkmetrics.missingness.choice import stated_mechanism
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
 from darkmetrics.question import WARN_FROM, Question, undefined_message
+from darkmetrics.wording import Message, code, setting
 
 _UNTOLD = (
     "No missingness mechanism was stated, and the data do not show which one is right. The intervals allow for labels "
     "that are missing by score, by label, or both. "
 )
 _REQUEST = (
-    "Set missingness='by_score' or 'by_label', or pass missingness=dm.missing.Reference(labels, scores) of fully "
-    "labeled rows. Set missingness='unknown' to silence this warning."
+    f"Set {setting('missingness', 'by_score', 'by_label')}, or pass "
+    f"{code('missingness=dm.missing.Reference(labels, scores)')} of fully labeled rows. Set "
+    f"{setting('missingness', 'unknown')} to silence this warning."
 )
 # What evaluate takes with several classes besides metrics and rows.
 _ASKED = ("missingness", "method", "zero_division", "confidence_level", "rng", "scope")
@@ -78,7 +80,8 @@ def answer_classes(
 ) -> ClassEvaluation:
     """Return the distribution of each metric on a set of several classes."""
     if question.scope == "population":
-        raise InputError("scope: 'population' is for two classes so far. With several classes, use scope='rows'.")
+        fix = f"With several classes, use {setting('scope', 'rows')}."
+        raise InputError("scope", "'population' is for two classes so far", "", fix)
     asked = class_metrics_from(DEFAULT_CLASS_METRICS if metrics is DEFAULT_METRICS else metrics, data.classes)
     with record_warnings() as said:
         posterior = _posterior(question, data)
@@ -144,5 +147,5 @@ def _warn_if_mechanisms_differ(
     if answers:
         warn(f"{_UNTOLD}The estimates depend on it: {', '.join(answers[:5])}. {_REQUEST}", MissingnessWarning)
     else:
-        text = f"{_UNTOLD}Set missingness= to narrow them if you know the mechanism."
+        text = Message(f"{_UNTOLD}Set {setting('missingness')} to narrow them if you know the mechanism.")
         said.append(RecordedWarning(MissingnessWarning.__name__, text))

@@ -150,7 +150,7 @@ def per_class(result: Evaluation, data: ClassSet, posterior: ClassPosterior, met
     """Return metrics of each class of an evaluation of several classes."""
     names = [metric_from_text(name).name for name in ([metrics] if isinstance(metrics, str) else metrics)]
     if not names:
-        raise InputError("metrics: none given. Name at least one, such as 'recall'.")
+        raise InputError("metrics", "none given", "", "Pass at least one, such as 'recall'.")
     records = [class_metric_from_text(f"{name}[{k}]", data.classes) for k in data.classes for name in names]
     functionals = [metric.bind(data, metric.undefined_as) for metric in records]
     computed = class_distributions(result.method, functionals, posterior, data.missing_counts, 0)
@@ -165,7 +165,7 @@ def per_class(result: Evaluation, data: ClassSet, posterior: ClassPosterior, met
 def class_confusion(result: Evaluation, data: ClassSet, posterior: ClassPosterior) -> ConfusionMatrix:
     """Return the confusion matrix of an evaluation of several classes."""
     if data.n_classes > _MAX_CLASSES:
-        raise InputError(f"confusion_matrix: {data.n_classes} classes, at most {_MAX_CLASSES} are shown.")
+        raise InputError("confusion_matrix", f"{data.n_classes} classes", f"At most {_MAX_CLASSES} are shown.")
     names = [str(name) for name in data.classes]
     records = [class_metric_from_text(f"confusion[{i},{j}]", data.classes) for i in names for j in names]
     functionals = [metric.bind(data, metric.undefined_as) for metric in records]

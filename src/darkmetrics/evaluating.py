@@ -24,6 +24,7 @@ from darkmetrics.missingness.base import MissingnessLike
 from darkmetrics.missingness.reference import Reference
 from darkmetrics.multilabel import evaluate_labels, has_several_labels
 from darkmetrics.question import Question
+from darkmetrics.wording import named
 
 
 @suggest_call()
@@ -150,9 +151,8 @@ def evaluate(
             return evaluate_classes(scores, given, arguments_given(evaluate, given), [])
         given |= binary_scores(scores, y_true, labels, pos_label, missing_label)
     elif labels is not None:
-        raise InputError(
-            "labels: for scores of several classes. Pass a matrix or columns as y_score, or leave labels out."
-        )
+        fix = f"Pass a matrix or columns as {named('y_score')}, or leave {named('labels')} out."
+        raise InputError("labels", "for scores of several classes", "", fix)
     question = question_of(given)
     with record_warnings() as said:
         rows = rows_of(question, given)

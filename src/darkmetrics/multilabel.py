@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
+from darkmetrics._text import counted
 from darkmetrics.class_results import PerClass
 from darkmetrics.data.cells import Cells
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -55,9 +56,8 @@ def _to_columns(table: Any, name: str) -> tuple[list[Any], list[str]]:
         return [table[column] for column in columns], [str(column) for column in columns]
     array = np.asarray(table, dtype=object)
     if array.ndim != 2:
-        raise InputError(
-            f"{name}: expected a table with a column per label, as y_true is, got {array.ndim} dimensions."
-        )
+        finding = f"an array with {counted(array.ndim, 'dimension')}"
+        raise InputError(name, finding, "With several labels per row, it must be a table with a column per label.")
     return list(array.T), [str(i) for i in range(array.shape[1])]
 
 
@@ -175,7 +175,7 @@ class _Named:
 
 def _metric_of(text: Any, labels: Sequence[str]) -> _Named:
     if not isinstance(text, str):
-        raise InputError(f"metrics: {text!r}. With several labels per row, pass names such as 'f1_macro'.")
+        raise InputError("metrics", repr(text), "", "With several labels per row, pass names such as 'f1_macro'.")
     plain = text.strip().lower().replace("-", "_").removesuffix("_loss")
     if plain in ("subset_accuracy", "accuracy"):
         return _Named("subset_accuracy", "subset_accuracy")
@@ -184,13 +184,12 @@ def _metric_of(text: Any, labels: Sequence[str]) -> _Named:
     if text.endswith("]") and "[" in text:
         name, _, label = text[:-1].partition("[")
         if label.strip() not in labels:
-            raise InputError(f"metrics: {label.strip()!r} is no label. Labels are {', '.join(labels[:10])}.")
+            raise InputError("metrics", f"{label.strip()!r} is no label", f"Labels are {', '.join(labels[:10])}.")
         return _Named(f"{metric_from_text(name).name}[{label.strip()}]", "label", metric_from_text(name), label.strip())
     stem, _, average = plain.rpartition("_")
     if average in ("weighted", "samples"):
-        raise InputError(
-            f"metrics: {text!r} is not available for several labels per row. Use a macro or micro average."
-        )
+        finding = f"{text!r} is not available for several labels per row"
+        raise InputError("metrics", finding, "", "Use a macro or micro average.")
     if average in ("macro", "micro"):
         return _Named(plain, average, metric_from_text(stem))
     binary = metric_from_text(text)
@@ -201,11 +200,12 @@ def evaluate_labels(question_of: Any, given: Mapping[str, Any]) -> Any:
     """Return a MultilabelEvaluation of rows with several labels; `given` are all arguments of `evaluate`."""
     for name in ("data", "sample_weight", "y_pred", "clusters"):
         if given[name] is not None:
-            raise InputError(f"{name}: not available with several labels per row. Evaluate one label at a time.")
+            raise InputError(name, "not available with several labels per row", "", "Evaluate one label at a time.")
     columns, labels = _to_columns(given["y_true"], "y_true")
     scores, _ = _to_columns(given["y_score"], "y_score")
     if len(scores) != len(columns):
-        raise InputError(f"y_score: {len(scores)} columns for {len(columns)} labels. Pass one column per label.")
+        finding = f"{counted(len(scores), 'column')} for {counted(len(columns), 'label')}"
+        raise InputError("y_score", finding, "", "Pass one column per label.")
     chosen = given["metrics"]
     chosen = (
         DEFAULT_MULTILABEL_METRICS if chosen is DEFAULT_METRICS else [chosen] if isinstance(chosen, str) else chosen

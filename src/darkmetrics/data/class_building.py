@@ -8,11 +8,13 @@ import numpy as np
 from darkmetrics import frames
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from darkmetrics._text import counted
+from darkmetrics.constraints import shortened
 from darkmetrics.data.ages import row_ages
 from darkmetrics.data.building import row_values_of
 from darkmetrics.data.class_set import ClassSet, group_class_rows
 from darkmetrics.data.rules import check_finite, check_length, equals, row_propensities, row_weights
 from darkmetrics.exceptions import InputError, warn
+from darkmetrics.wording import code, named, setting
 
 # Sums of scores may differ from one by this much: those of 32-bit floats do.
 _SUM_TOLERANCE = 1e-3
@@ -57,9 +59,11 @@ def _to_matrix(values: Any) -> AnyArray:
     try:
         matrix = np.asarray(values)
     except ValueError:
-        raise InputError("y_score: rows of different lengths. Pass a matrix with a column for each class.") from None
+        fix = "Pass a matrix with a column for each class."
+        raise InputError("y_score", "rows of different lengths", "", fix) from None
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise InputError(f"y_score: expected numbers, got an array of shape {matrix.shape} and type {matrix.dtype}.")
+        finding = f"an array of shape {matrix.shape} and type {matrix.dtype}"
+        raise InputError("y_score", finding, "It must be a matrix of numbers.")
     return matrix
 
 
@@ -69,7 +73,8 @@ def binary_scores(scores: ScoreColumns, y_true: Any, labels: Any, pos_label: Any
     The positive class is `pos_label` if it is one of the classes; else the second one.
     """
     if len(scores.columns) < 2:
-        raise InputError("y_score: one column of scores for one class. Pass the scores of the positive class alone.")
+        fix = "Pass the scores of the positive class alone."
+        raise InputError("y_score", "one column of scores for one class", "", fix)
     classes = _class_names(scores, labels)
     if classes is None and not isinstance(y_true, str):
         classes = _read_labels(y_true, missing_label)
@@ -115,10 +120,11 @@ def class_set_from(
     """
     rows = row_values_of(missingness)
     if missingness is not None and missingness.features is not None:
-        raise InputError("missingness: covariates are for two classes. Pass probabilities as dm.missing.Fixed(Q).")
+        fix = "Pass probabilities as dm.missing.Fixed(Q)."
+        raise InputError("missingness", "covariates are for two classes", "", fix)
     for name, value in {"clusters": clusters, **rows}.items():
         if value is not None and name in _NOT_YET:
-            raise InputError(f"{name}: not with several classes. {_NOT_YET[name]}")
+            raise InputError(name, "not with several classes", "", _NOT_YET[name])
     of_rows = {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, **rows}
     columns, of_rows = _take_columns(scores.columns, of_rows, data)
     frames.row_names(y_true=of_rows["y_true"], y_score=columns[0], y_pred=of_rows["y_pred"])
@@ -145,15 +151,16 @@ def class_set_from(
 
 def _take_columns(columns: list[Any], rows: dict[str, Any], data: Any) -> tuple[list[Any], dict[str, Any]]:
     """Return columns of scores and values of rows as arrays; those named are columns of `data`."""
-    named = [value for value in [*columns, *rows.values()] if isinstance(value, str)]
+    by_name = [value for value in [*columns, *rows.values()] if isinstance(value, str)]
     lists = {name: value for name, value in rows.items() if name == "probability" and _is_names(value)}
-    named += [column for value in lists.values() for column in value]
-    if not named:
+    by_name += [column for value in lists.values() for column in value]
+    if not by_name:
         return columns, rows
     if data is None:
-        raise InputError(f"y_score: {named[0]!r} is the name of a column. Pass its table as data=.")
-    table = data if isinstance(data, Mapping) else frames.collect_columns(data, list(dict.fromkeys(named)))
-    for name in named:
+        finding = f"{by_name[0]!r} is the name of a column"
+        raise InputError("y_score", finding, "", f"Pass its table as {setting('data')}.")
+    table = data if isinstance(data, Mapping) else frames.collect_columns(data, list(dict.fromkeys(by_name)))
+    for name in by_name:
         if name not in table:
             raise frames.unknown_column("y_score" if name in columns else "data", name, list(table))
 
@@ -169,33 +176,33 @@ def _is_names(value: Any) -> bool:
 
 def read_scores(columns: Sequence[Any], names: Sequence[Any] | None) -> FloatArray:
     """Return scores as a matrix: finite, not negative, with a positive sum in each row; warn if sums are not one."""
-    titles = [f"y_score[:, {k}]" if names is None else f"y_score column {names[k]!r}" for k in range(len(columns))]
+    titles = [f"y_score[:, {k}]" if names is None else named("y_score", names[k]) for k in range(len(columns))]
     score = np.column_stack(
         [frames.number_column(column, title) for column, title in zip(columns, titles, strict=True)]
     )
     if not len(score):
-        raise InputError("y_true: no rows. An evaluation needs at least one.")
-    advice = "Scores must be finite; drop or fill those rows."
+        raise InputError("y_true", "no rows", "An evaluation needs at least one.")
     for column, title in zip(score.T, titles, strict=True):
-        check_finite(column, title, advice)
+        check_finite(column, title, "Scores must be finite.", "Drop or fill those rows.")
         if (column < 0.0).any():
             row = int(np.argmax(column < 0.0))
-            raise InputError.about(
+            raise InputError(
                 title,
-                f"{column[row]:g} at row {row}. Scores of several classes are probabilities and not negative. Turn "
-                "log odds into probabilities by a softmax.",
+                f"{column[row]:g} at row {row}",
+                "Scores of several classes are probabilities and not negative.",
+                "Turn log odds into probabilities by a softmax.",
             )
     total = score.sum(axis=1)
     if not total.all():
         row = int(np.argmin(total))
-        raise InputError(f"y_score: row {row} has no score above 0. Pass probabilities of the classes.")
+        raise InputError("y_score", f"row {row} has no score above 0", "", "Pass probabilities of the classes.")
     is_off = np.abs(total - 1.0) > _SUM_TOLERANCE
     if is_off.any():
         row = int(np.argmax(is_off))
         warn(
-            f"y_score: {int(is_off.sum()):,} of {len(score):,} rows do not sum to 1 (row {row}: {total[row]:.4g}). "
-            "Probabilities of missing labels are calibrated from the scores divided by their sum; metrics use the "
-            "scores as they are. Divide them by their sum to silence this warning.",
+            f"{named('y_score')}: {int(is_off.sum()):,} of {len(score):,} rows do not sum to 1 "
+            f"(row {row}: {total[row]:.4g}). Probabilities of missing labels are calibrated from the scores "
+            "divided by their sum; metrics use the scores as they are. Divide them by their sum to silence this warning.",
             UserWarning,
         )
     return score
@@ -216,12 +223,15 @@ def code_labels(
             names = list(range(n_classes))
         else:
             raise InputError(
-                f"labels: y_true has {counted(len(present), 'label')} ({_listed(present)}), but y_score has "
-                f"{n_classes} columns. Pass the class of each column as labels=[...]."
+                "labels",
+                f"{named('y_true')} has {counted(len(present), 'label')} ({_listed(present)}), but {named('y_score')} "
+                f"has {n_classes} columns",
+                "",
+                f"Pass the class of each column as {code('labels=[...]')}.",
             )
     places = {_key(name): k for k, name in enumerate(names)}
     if len(places) < len(names):
-        raise InputError(f"labels: {_listed(names)}. Classes must differ.")
+        raise InputError("labels", _listed(names), "Classes must differ.")
     strangers = [value for value in present if _key(value) not in places]
     if strangers:
         first, last = min(map(str, names)), max(map(str, names))
@@ -233,17 +243,19 @@ def code_labels(
     if strangers:
         row = int(np.argmax(equals(values, missing, strangers[0])))
         raise InputError(
-            f"y_true: label {strangers[0]!r} at row {row} is none of the classes ({_listed(names)}). Pass a column of "
-            "scores for each label; for a value that means missing, pass missing_label=."
+            "y_true",
+            f"label {strangers[0]!r} at row {row} is none of the classes ({_listed(names)})",
+            "",
+            f"Pass a column of scores for each label; for a value that means missing, pass {setting('missing_label')}.",
         )
-    code = np.full(values.size, -1, dtype=np.int64)
+    number = np.full(values.size, -1, dtype=np.int64)
     known = ~missing
     if values.dtype.kind == "O":
-        code[known] = [places[_key(value)] for value in values[known].tolist()]
+        number[known] = [places[_key(value)] for value in values[known].tolist()]
     else:
         distinct, inverse = np.unique(values[known], return_inverse=True)
-        code[known] = np.array([places[_key(value)] for value in distinct.tolist()], dtype=np.int64)[inverse]
-    return names, code
+        number[known] = np.array([places[_key(value)] for value in distinct.tolist()], dtype=np.int64)[inverse]
+    return names, number
 
 
 def _key(value: Any) -> str:
@@ -289,12 +301,14 @@ def _class_names(scores: ScoreColumns, labels: Any) -> list[Any] | None:
     names = list(labels.tolist() if hasattr(labels, "tolist") else labels)
     n = len(scores.columns)
     if len(names) != n:
-        raise InputError(f"labels: {len(names)} classes, but y_score has {n} columns.")
+        finding = f"{counted(len(names), 'label')}, but {named('y_score')} has {counted(n, 'column')}"
+        raise InputError("labels", finding, "Each column needs one.")
     if scores.names is None:
         return names
     keys, own = [_key(name) for name in names], [_key(name) for name in scores.names]
     if set(keys) & set(own) and set(keys) != set(own):
-        raise InputError(f"labels: {_listed(names)}, but the columns of y_score are {_listed(scores.names)}.")
+        finding = f"{_listed(names)}, but the columns of {named('y_score')} are {_listed(scores.names)}"
+        raise InputError("labels", finding, "They must name the same classes.")
     return scores.names if set(keys) == set(own) else names
 
 
@@ -306,26 +320,27 @@ def _listed(values: Sequence[Any]) -> str:
 def _decide(score: FloatArray, classes: Sequence[Any], threshold: Any, y_pred: Any) -> IntArray:
     if y_pred is not None:
         if threshold is not None:
-            raise InputError("threshold: y_pred already has the predictions. Pass one of them.")
+            raise InputError("threshold", f"{named('y_pred')} already has the predictions", "", "Pass one of the two.")
         values, missing = frames.label_column(y_pred, "y_pred")
         check_length(values, "y_pred", len(score))
         if missing.any():
-            raise InputError(f"y_pred: missing at row {int(np.argmax(missing))}. Every row needs a prediction.")
+            raise InputError("y_pred", f"missing at row {int(np.argmax(missing))}", "Every row needs a prediction.")
         places = {_key(name): k for k, name in enumerate(classes)}
         try:
             return np.array([places[_key(value)] for value in values.tolist()], dtype=np.int64)
         except KeyError:
             row = next(i for i, value in enumerate(values.tolist()) if _key(value) not in places)
-            raise InputError(
-                f"y_pred: {values.tolist()[row]!r} at row {row} is none of the classes ({_listed(classes)})."
-            ) from None
+            finding = f"{values.tolist()[row]!r} at row {row} is none of the classes ({_listed(classes)})"
+            raise InputError("y_pred", finding) from None
     if threshold is None:
         return np.asarray(score.argmax(axis=1))
     cost, n = np.asarray(threshold, dtype=np.float64), len(classes)
     if cost.shape != (n, n) or not np.isfinite(cost).all():
         raise InputError(
-            f"threshold: with several classes it is a {n} x {n} table of costs, cost[label][prediction], got shape "
-            f"{cost.shape}. Leave it out to predict the class with the highest score."
+            "threshold",
+            shortened(threshold) if cost.shape != (n, n) else "a cost that is not finite",
+            f"With several classes it is a {n} x {n} table of finite costs, cost[label][prediction].",
+            "Leave it out to predict the class with the highest score.",
         )
     return np.asarray((score @ cost).argmin(axis=1))
 
@@ -335,13 +350,16 @@ def read_probabilities(probability: Any, missing: BoolArray, n_classes: int) -> 
     columns = find_score_columns(probability)
     parts = [probability] if columns is None else columns.columns
     if len(parts) != n_classes:
-        raise InputError(f"probability: {counted(len(parts), 'column')} for {n_classes} classes. Pass one for each.")
+        finding = f"{counted(len(parts), 'column')} for {n_classes} classes"
+        raise InputError("probability", finding, "", "Pass one for each.")
     table = np.column_stack([frames.number_column(part, "probability") for part in parts])
     gaps = int(missing.sum())
     if len(table) not in (missing.size, gaps):
         raise InputError(
-            f"probability: {counted(len(table), 'row')} for {missing.size:,} rows of which {gaps:,} are missing their "
-            "label. Pass one for each row, or for each missing row."
+            "probability",
+            f"{counted(len(table), 'row')} for {missing.size:,} rows of which {gaps:,} are missing their label",
+            "",
+            "Pass one for each row, or for each missing row.",
         )
     if len(table) != missing.size:
         full = np.full((missing.size, n_classes), np.nan)
@@ -353,5 +371,6 @@ def read_probabilities(probability: Any, missing: BoolArray, n_classes: int) -> 
     )
     if bad.any():
         row = int(np.flatnonzero(missing)[np.argmax(bad)])
-        raise InputError(f"probability: row {row} is {table[row].tolist()}. Rows must be probabilities that sum to 1.")
+        finding = f"row {row} is {table[row].tolist()}"
+        raise InputError("probability", finding, "Rows must be probabilities that sum to 1.")
     return np.where(missing[:, None], table, np.nan)

@@ -151,7 +151,8 @@ def evaluate_by(
     """
     arguments = dict(locals())
     if find_score_columns(y_score) is not None:
-        raise InputError("y_score: evaluate_by is for two classes so far. Evaluate the rows of each group alone.")
+        finding = "evaluate_by is for two classes so far"
+        raise InputError("y_score", finding, "", "Evaluate the rows of each group alone.")
     if data is None:
         return evaluate_by(**table_from_arrays(arguments))
     time_name: Any = time
