@@ -205,8 +205,10 @@ class ClassDrawing:
         for sums, _ in self._by_sums:
             if isinstance(sums, PairSums) and (sums.totals(sums.constant) <= 0.0).any():
                 raise MethodError(
-                    "roc_auc_ovo: a class without a label, and too many rows without one to draw them all. Use "
-                    "roc_auc_ovr, or leave the class out."
+                    "metrics",
+                    "'roc_auc_ovo' has a class without a label, and too many rows without one to draw them all",
+                    "",
+                    "Use 'roc_auc_ovr', or leave the class out.",
                 )
 
     def _draw_event_cells(self, rate: FloatArray, size: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:

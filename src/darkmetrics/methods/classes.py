@@ -65,8 +65,11 @@ def _exact_distribution(problem: ClassProblem, functional: ClassFunctional) -> M
     result = problem.expanded_distribution(functional)
     if result is None:
         raise MethodError(
-            f"method: 'exact' cannot be used for {int(problem.missing.sum()):,} missing rows here, because few of them "
-            "decide this metric. Use 'auto' or 'monte_carlo'."
+            "method",
+            f"'exact' cannot be used for {int(problem.missing.sum()):,} missing rows here, because few of them decide "
+            "this metric",
+            "",
+            "Use 'auto' or 'monte_carlo'.",
         )
     return result
 
@@ -74,13 +77,13 @@ def _exact_distribution(problem: ClassProblem, functional: ClassFunctional) -> M
 def _gaussian_distribution(problem: ClassProblem, functional: ClassFunctional) -> MetricDistribution:
     """Return a Gaussian with first-order moments at every posterior draw."""
     if not functional.is_smooth:
-        raise MethodError("method: 'gaussian' needs a metric that has derivatives; use 'auto' or 'monte_carlo'.")
+        finding = "'gaussian' needs a metric that has derivatives"
+        raise MethodError("method", finding, "", "Use 'auto' or 'monte_carlo'.")
     expansion = ClassExpansion(functional, problem.moments_of(functional))
     mean, variance = expansion.value, expansion.linear_variance
     if not np.isfinite(mean).all() or not np.isfinite(variance).all():
-        raise MethodError(
-            "method: 'gaussian' finds no slope here, where the metric is 0/0 next to its mean; use 'auto'."
-        )
+        finding = "'gaussian' finds no slope here, where the metric is 0/0 next to its mean"
+        raise MethodError("method", finding, "", "Use 'auto'.")
     facts = problem.describe(functional, "gaussian")
     normals = [Normal(loc=float(m), scale=float(np.sqrt(v)), **facts) for m, v in zip(mean, variance, strict=True)]
     return normals[0] if len(normals) == 1 else mix(normals, problem.weight, given_defined=True, **facts)

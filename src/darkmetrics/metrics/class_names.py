@@ -11,8 +11,8 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import ArrayLike
+from darkmetrics.constraints import is_whole
 from darkmetrics.data.class_set import ClassSet
-from darkmetrics.data.rules import is_whole
 from darkmetrics.exceptions import InputError, unknown_name
 from darkmetrics.metrics.classes import (
     AucMetric,
@@ -26,6 +26,7 @@ from darkmetrics.metrics.classes import (
 )
 from darkmetrics.metrics.confusion import FN, FP, TP, ConfusionMetric, Linear, Ratio
 from darkmetrics.metrics.metric import UNIT, Metric, metric_from_text
+from darkmetrics.wording import code
 
 DEFAULT_CLASS_METRICS = ("accuracy", "balanced_accuracy", "f1_macro", "mcc", "roc_auc_ovr")
 """What is evaluated for several classes if no metrics are passed."""
@@ -60,15 +61,16 @@ def _probabilities(data: ClassSet, name: str) -> FloatArray:
     low, high = float(score.min(initial=0.0)), float(score.max(initial=0.0))
     if low < 0.0 or high > 1.0:
         bad = low if low < 0.0 else high
-        raise InputError(f"metrics: {name!r} needs scores that are probabilities, found {bad:g}.")
+        raise InputError("metrics", f"{name!r} needs scores that are probabilities, found {bad:g}")
     return score
 
 
 def _cost(matrix: FloatArray, data: ClassSet) -> FloatArray:
     if matrix.shape != (data.n_classes, data.n_classes):
         raise InputError(
-            f"cost: has shape {matrix.shape}. It must have a row for each of the {data.n_classes} labels and a column "
-            "for each prediction."
+            "cost",
+            f"a table of shape {matrix.shape}",
+            f"It must have a row for each of the {data.n_classes} labels and a column for each prediction.",
         )
     return np.asarray(matrix.T[data.cells.decision])
 
@@ -84,9 +86,9 @@ def class_cost(cost: ArrayLike) -> ClassLossMetric:
     """
     matrix = np.asarray(cost, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise InputError(
-            "cost: expected a square table of finite numbers, with a row per label, a column per prediction."
-        )
+        finding = f"a table of shape {matrix.shape}" if np.isfinite(matrix).all() else "a value that is not finite"
+        rule = "It must be a square table of finite numbers, with a row per label and a column per prediction."
+        raise InputError("cost", finding, rule)
     return ClassLossMetric(
         name="expected_cost",
         loss=partial(_cost, matrix),
@@ -106,7 +108,7 @@ def top_k_accuracy(k: int = 2) -> EventMetric:
     'top_k_accuracy(3)'
     """
     if not is_whole(k) or k < 1:
-        raise InputError(f"k: {k!r}. It must be a whole number of at least 1.")
+        raise InputError("k", repr(k), "It must be a whole number of at least 1.")
     meaning = f"fraction of rows whose label is among the {k} highest scores"
     return _event(f"top_k_accuracy({k})", _ACCURACY, event="top", k=int(k), meaning=meaning)
 
@@ -187,14 +189,16 @@ def _average(binary: Metric, average: str) -> ClassMetric:
     """Return the macro, micro or weighted average of a metric of the confusion matrix of two classes."""
     name = f"{binary.name}_{average}"
     if not isinstance(binary, ConfusionMetric):
-        raise InputError(f"metrics: {name!r} is not available; only metrics of the confusion matrix have averages.")
+        finding = f"{name!r} is not available, because only metrics of the confusion matrix have averages"
+        raise InputError("metrics", finding)
     facts: dict[str, Any] = {"better": binary.better, "range": binary.range, "undefined_as": binary.undefined_as}
     if average != "micro":
         weighted = average == "weighted"
         meaning = f"mean over classes{', weighted by class size' if weighted else ''}: {binary.meaning}"
         return AverageMetric(name=name, binary=binary, is_weighted=weighted, meaning=meaning, **facts)
     if not isinstance(binary.formula, Ratio):
-        raise InputError(f"metrics: {name!r} is not available; only ratios of counts have a micro average.")
+        finding = f"{name!r} is not available, because only ratios of counts have a micro average"
+        raise InputError("metrics", finding)
     numerator, denominator = (_pool(sum_) for sum_ in (binary.formula.numerator, binary.formula.denominator))
     pooled = ConfusionMetric(name=name, formula=numerator / denominator, range=binary.range, direction=(None, 0))
     # A correct row is one true positive; a wrong one is a false positive and a false negative.
@@ -206,7 +210,8 @@ def _average(binary: Metric, average: str) -> ClassMetric:
 def _pool(counts: Linear) -> Linear:
     """Return a sum of counts pooled over classes, as a sum of correct (tp) and wrong (fp) rows."""
     if counts.tn:
-        raise InputError("metrics: a metric that counts true negatives has no micro average. Use a macro average.")
+        finding = "a metric that counts true negatives has no micro average"
+        raise InputError("metrics", finding, "", "Use a macro average.")
     return Linear(tp=counts.tp, fp=counts.fp + counts.fn)
 
 
@@ -222,9 +227,8 @@ def _of_class(name: str, inside: str, classes: Sequence[Any]) -> ClassMetric:
     if name == "confusion":
         label, separator, predicted = inside.partition(",")
         if not separator:
-            raise InputError(
-                f"metrics: 'confusion[{inside}]'. Name label and prediction, such as 'confusion[cat,dog]'."
-            )
+            fix = "Name label and prediction, such as 'confusion[cat,dog]'."
+            raise InputError("metrics", f"'confusion[{inside}]'", "", fix)
         i, j = (_class_index(text, classes) for text in (label, predicted))
         name = f"confusion[{classes[i]},{classes[j]}]"
         counted = f"rows with label {classes[i]} that are predicted as {classes[j]}"
@@ -258,7 +262,7 @@ def class_metric_from_text(text: str, classes: Sequence[Any]) -> ClassMetric:
         try:
             k = ast.literal_eval(call[1].strip("_").removeprefix("k="))
         except (SyntaxError, ValueError):
-            raise InputError(f"metrics: cannot read {text!r}. Write it like 'top_k_accuracy(3)'.") from None
+            raise InputError("metrics", f"cannot read {text!r}", "", "Write it like 'top_k_accuracy(3)'.") from None
         return top_k_accuracy(k)
     for spelling in (plain, *(plain.removesuffix(ending) for ending in ("_score", "_score_loss", "_loss"))):
         name = _ALIASES.get(spelling, spelling)
@@ -271,12 +275,16 @@ def class_metric_from_text(text: str, classes: Sequence[Any]) -> ClassMetric:
         binary = metric_from_text(text)
     except InputError:
         choices = [*_NAMED, "precision_macro", "recall_macro", "f1_macro", "f1_micro", "f1_weighted", "recall[class]"]
-        raise unknown_name("metrics", "metric", text, choices, "metrics.list_class_metrics() shows all.") from None
+        raise unknown_name(
+            "metrics", "metric", text, choices, f"{code('metrics.list_class_metrics()')} shows all."
+        ) from None
     if isinstance(binary, ConfusionMetric):
         return _average(binary, "macro")
     raise InputError(
-        f"metrics: {binary.name!r} is a metric of two classes. Name the class that is positive, such as "
-        f"'{binary.name}[{classes[0]}]'."
+        "metrics",
+        f"{binary.name!r} is a metric of two classes",
+        "",
+        f"Name the class that is positive, such as '{binary.name}[{classes[0]}]'.",
     )
 
 
@@ -289,13 +297,14 @@ def class_metrics_from(metrics: Any, classes: Sequence[Any]) -> list[ClassMetric
     elif isinstance(metrics, Sequence) or hasattr(metrics, "__iter__"):
         chosen = [_one_metric(metric, classes) for metric in metrics]
     else:
-        raise InputError(f"metrics: expected names or metrics, got {metrics!r}.")
+        raise InputError("metrics", repr(metrics), "It must be names or metrics.")
     if not chosen:
-        raise InputError("metrics: none given. Name at least one; metrics.list_class_metrics() shows all.")
+        fix = f"Pass at least one. {code('metrics.list_class_metrics()')} shows all."
+        raise InputError("metrics", "none given", "", fix)
     names = [metric.name for metric in chosen]
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"metrics: {repeated!r} is asked for twice.")
+        raise InputError("metrics", f"{repeated!r} is asked for twice", "", "Pass it once.")
     return chosen
 
 
@@ -307,6 +316,9 @@ def _one_metric(metric: Any, classes: Sequence[Any]) -> ClassMetric:
     if isinstance(metric, ConfusionMetric):
         return replace(_average(metric, "macro"), name=metric.name)
     raise InputError(
-        f"metrics: {metric!r} is no metric of several classes. Pass a name such as 'f1_macro', or "
-        "metrics.MatrixMetric(name=..., formula=...) for a formula of the confusion matrix."
+        "metrics",
+        f"{metric!r} is no metric of several classes",
+        "",
+        "Pass a name such as 'f1_macro', or metrics.MatrixMetric(name=..., formula=...) for a formula of the confusion "
+        "matrix.",
     )
