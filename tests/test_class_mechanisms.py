@@ -1,5 +1,7 @@
 """Mechanisms of several classes: intervals contain the truth where labels are missing as stated; what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -153,7 +155,7 @@ def test_bad_ages_propensities_and_references_are_refused(rows):
     p, y = rows
     label = np.where(np.arange(N) % 3 == 0, np.nan, y)
     half = np.where(np.arange(N) % 2 == 0, np.nan, y)
-    cases = {
+    cases: dict[str, Any] = {
         "age: missing": dm.missing.Delayed(),
         "maturity: not with several classes": dm.missing.Delayed(age=np.ones(N), maturity=3),
         "scored_at: not with several classes": dm.missing.Delayed(scored_at="day", as_of="2026-01-01"),

@@ -15,6 +15,7 @@ from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
 from darkmetrics.posterior.classes import ClassPosterior
+from darkmetrics.wording import setting
 
 
 class Mechanism(ABC):
@@ -40,8 +41,11 @@ class Mechanism(ABC):
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
         """Return draws of the probabilities of each class for a missing row of each of the set's `missing_cells`."""
         raise InputError(
-            f"missingness: {type(self).__name__} is for two classes, and the scores have {data.n_classes}. Pass "
-            "'by_score', 'by_label', or probabilities of the missing labels as dm.missing.Fixed(Q)."
+            "missingness",
+            f"{type(self).__name__} is for two classes, and the scores have {data.n_classes}",
+            "",
+            f"Pass {setting('missingness', 'by_score', 'by_label')}, or probabilities of the missing labels as "
+            "dm.missing.Fixed(Q).",
         )
 
     def row_values(self) -> dict[str, Any]:

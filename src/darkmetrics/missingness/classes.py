@@ -16,6 +16,7 @@ from darkmetrics.posterior import Model, approximate_log_evidence
 from darkmetrics.posterior.class_curve import ClassCurve, CurvePosterior
 from darkmetrics.posterior.class_fit import ClassFit, ClassLikelihood, ClassRows, MissingTable, fit_classes
 from darkmetrics.posterior.representatives import representatives
+from darkmetrics.wording import code, named
 
 MECHANISMS = ("by score", "by label", "both")
 BY_SCORE, BY_LABEL, BOTH = range(3)
@@ -153,22 +154,25 @@ def class_fit_data(mechanism: Any, data: ClassSet, more: FloatArray | None = Non
     for field, default in _DEFAULTS.items():
         value = getattr(mechanism, field, default)
         if value is not default and value != default:
-            raise InputError(f"{field}: {value!r} is for two classes ({name}). With several classes, leave it out.")
+            finding = f"{value!r} is for two classes ({name})"
+            raise InputError(field, finding, "", "With several classes, leave it out.")
     fit_data = ClassFitData(data, getattr(mechanism, "reference", None), more)
     counts = fit_data.label_counts
+    reference = code("missingness=dm.missing.Reference(labels, scores)")
     if not counts.any():
         raise InputError(
-            f"y_true: no labeled row, so there is nothing to learn from ({name}). Pass "
-            "missingness=dm.missing.Reference(labels, scores) of fully labeled rows, or dm.missing.Fixed(y_score) if "
-            "you trust the scores."
+            "y_true",
+            f"no labeled row, so there is nothing to learn from ({name})",
+            "",
+            f"Pass {reference} of fully labeled rows, or dm.missing.Fixed(y_score) if you trust the scores.",
         )
     absent = [str(data.classes[k]) for k in np.flatnonzero(counts == 0)]
     if absent:
         shown = ", ".join(absent[:_MAX_NAMED]) + (f" and {len(absent) - _MAX_NAMED} more" * (len(absent) > _MAX_NAMED))
         warn(
-            f"y_true: no label of {shown}. Probabilities of {'this class' if len(absent) == 1 else 'these classes'} "
-            "depend on the scores and the prior. Pass missingness=dm.missing.Reference(labels, scores) of fully "
-            "labeled rows if you can.",
+            f"{named('y_true')}: no label of {shown}. Probabilities of "
+            f"{'this class' if len(absent) == 1 else 'these classes'} depend on the scores and the prior. "
+            f"Pass {reference} of fully labeled rows if you can.",
             CalibrationWarning,
         )
     return fit_data

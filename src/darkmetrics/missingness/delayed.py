@@ -175,11 +175,10 @@ class Delayed(Mechanism):
 
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
         if data.cells.ages is None:
-            raise InputError("age: missing. Pass dm.missing.Delayed(age=...) with the age of each row.")
+            raise InputError("age", "missing", "", "Pass dm.missing.Delayed(age=...) with the age of each row.")
         if self.reviewed not in (None, "all"):
-            raise InputError(
-                f"reviewed: {self.reviewed!r} is for two classes (Delayed). With several classes, leave it out."
-            )
+            finding = f"{self.reviewed!r} is for two classes (Delayed)"
+            raise InputError("reviewed", finding, "", "With several classes, leave it out.")
         fit_data = class_fit_data(self, data)
         posterior, _ = by_table(fit_data, build_by_age(data, fit_data.curve), self.n_draws)
         times = "the delays of the labels" if data.cells.ages.timed.any() else "how labels fill up with age"

@@ -66,8 +66,10 @@ class Fixed(Mechanism):
     def class_posterior(self, data: ClassSet) -> ClassPosterior:
         if data.cells.probability is None:
             raise InputError(
-                "probability: one number does not tell the probabilities of several classes. Pass dm.missing.Fixed(Q) "
-                f"with {data.n_classes} columns."
+                "probability",
+                "one number does not tell the probabilities of several classes",
+                "",
+                f"Pass dm.missing.Fixed(Q) with {data.n_classes} columns.",
             )
         probability = data.cells.probability[data.missing_cells]
         posterior = FixedClassPosterior(probability / probability.sum(axis=1, keepdims=True))

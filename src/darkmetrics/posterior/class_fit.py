@@ -7,7 +7,7 @@ same for all classes. `MissingTable` declares these probabilities, by class and 
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -67,7 +67,8 @@ class ClassRows:
     def select(self, rows: IntArray | slice) -> "ClassRows":
         """Return some of the rows."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        return ClassRows(**{name: None if column is None else column[rows] for name, column in columns.items()})
+        selected: dict[str, Any] = {name: None if column is None else column[rows] for name, column in columns.items()}
+        return ClassRows(**selected)
 
 
 @dataclass(frozen=True, eq=False)
