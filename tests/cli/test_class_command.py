@@ -70,6 +70,6 @@ def test_bad_columns_of_classes_get_one_line(species, refused):
     assert refused("evaluate", file, *label, "--scores-prefix", "p_", "--score", "p_cat").startswith(
         "--scores-prefix: "
     )
-    assert refused("evaluate", file, *label, "--score", "cat=p_cat").startswith("--score: pass each class once")
+    assert refused("evaluate", file, *label, "--score", "cat=p_cat").endswith("--score dog=p_dog.")
     line = refused("evaluate", file, *label, "--score", "cat=p_cat", "--score", "dog=p_dgo", "--score", "fish=p_fish")
     assert "'p_dgo'" in line

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import darkmetrics as dm
-from darkmetrics._text import number_from
+from darkmetrics._text import counted, number_from
 from darkmetrics.cli.messages import COLUMNS, ROWS
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import in_words, say
@@ -185,19 +185,21 @@ def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None
     passed: Any = options.score
     if prefix is not None:
         if passed:
-            raise InputError("--scores-prefix: cannot be combined with --score. Leave one of the two out.")
+            raise InputError("--scores-prefix", "cannot be combined with --score", "", "Leave one of the two out.")
         columns = {name.removeprefix(prefix): name for name in file.column_names if name.startswith(prefix)}
         if len(columns) < 2:
             raise InputError(
-                f"--scores-prefix: {len(columns)} columns begin with {prefix!r}; the columns are "
-                f"{file.columns_in_words()}."
+                "--scores-prefix",
+                f"{counted(len(columns), 'column')} {'begins' if len(columns) == 1 else 'begin'} with {prefix!r}",
+                f"Two classes or more need one each. The columns are {file.columns_in_words()}.",
             )
         return columns
     if not isinstance(passed, list) or not passed or (len(passed) == 1 and not _is_pair(file, passed[0])):
         return None
     pairs = [text.partition("=")[::2] if _is_pair(file, text) else (text, text) for text in passed]
     if len({name for name, _ in pairs}) < len(pairs) or len(pairs) < 2:
-        raise InputError("--score: pass each class once, such as --score cat=p_cat --score dog=p_dog.")
+        fix = "Pass each class once, such as --score cat=p_cat --score dog=p_dog."
+        raise InputError("--score", "a single class, or one that is passed twice", "", fix)
     return dict(pairs)
 
 
