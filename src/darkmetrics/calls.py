@@ -261,7 +261,8 @@ class _Call(NamedTuple):
         scores = translation.values.get("y_score", self.kwargs.get("y_score"))
         if signature.takes_one_model and _is_several(scores):
             translation.is_certain = False
-            translation.explain("y_score", "scores of several models", "compare takes them.")
+            answer = "Scores of several classes are for dm.evaluate; compare takes those of several models."
+            translation.explain("y_score", "several columns of scores", answer)
 
     def _add_in_order(self, translation: _Translation, args: Sequence[Any], variables: Mapping[int, str]) -> None:
         for parameter, value in zip(self.signature.positional, args, strict=False):
