@@ -202,7 +202,8 @@ def read_scores(columns: Sequence[Any], names: Sequence[Any] | None) -> FloatArr
         warn(
             f"{named('y_score')}: {int(is_off.sum()):,} of {len(score):,} rows do not sum to 1 "
             f"(row {row}: {total[row]:.4g}). Probabilities of missing labels are calibrated from the scores "
-            "divided by their sum; metrics use the scores as they are. Divide them by their sum to silence this warning.",
+            "divided by their sum; metrics use the scores as they are. Divide them by their sum to silence this "
+            "warning.",
             UserWarning,
         )
     return score
