@@ -121,11 +121,16 @@ def log_posterior_by_rows(model, theta, power=1.0):
 
 
 def sample_posterior_by_metropolis(model, *, power=1.0, n_chains=128, n_steps=2000, seed=0):
+    """Return draws (n_draws x n_parameters) of a model by a random walk."""
+    return sample_by_random_walk(Likelihood(model, power), n_chains=n_chains, n_steps=n_steps, seed=seed)
+
+
+def sample_by_random_walk(likelihood, *, n_chains=128, n_steps=2000, seed=0):
     """Return draws (n_draws x n_parameters) by random-walk Metropolis in many chains, started at the mode.
 
     The first quarter of the steps is dropped; its second half sets the covariance of the steps that follow.
     """
-    rng, likelihood = np.random.default_rng(seed), Likelihood(model, power)
+    rng = np.random.default_rng(seed)
     mode = find_mode(likelihood.expand, likelihood.prior.mean)
     root = np.linalg.cholesky(np.linalg.inv(mode.precision))
     size = mode.theta.size

@@ -210,10 +210,6 @@ def test_groups_that_are_each_one_row_are_counted_as_ever():
     [
         ({"clusters": "custmer"}, "clusters: data has no column 'custmer'. Did you mean 'customer'"),
         ({"clusters": "p"}, "clusters: column 'p' is also y_score"),
-        (
-            {"clusters": "customer", "score_bins": 64},
-            r"clusters: clusters 'customer' with score_bins=64",
-        ),
         ({"clusters": "gaps"}, "clusters column 'gaps': 4 of 120 rows have no value"),
         (
             {"clusters": "customer", "missingness": dm.missing.Delayed(scored_at="day", as_of="2026-02-01")},
@@ -228,6 +224,13 @@ def test_bad_columns_of_groups_are_refused(how, words):
     table["day"] = pd.Timestamp("2026-01-01")
     with pytest.raises(dm.InputError, match=words):
         dm.evaluate("y", "p", data=table, **how)
+
+
+def test_clusters_take_no_score_bins():
+    labels, score, group, _ = fours(30)
+    table = pd.DataFrame(named_rows(labels, score, group))
+    with pytest.raises(dm.InputError, match="clusters: the rows of 'customer' are told apart by their exact"):
+        dm.EvaluationSet("y", "p", data=table, clusters="customer", score_bins=64)
 
 
 def test_more_cells_of_groups_than_fit_are_refused(monkeypatch):

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 import darkmetrics as dm
-from darkmetrics.distributions.expansion import _compute_lattice_errors
+from darkmetrics.distributions.expansion import compute_lattice_errors
 from darkmetrics.monitoring.borrowing import _find_shift
 
 METRICS = ["precision", "recall", "accuracy", "f1", "roc_auc"]
@@ -64,7 +64,7 @@ def test_lattice_errors_equal_the_integral_of_the_characteristic_function(n_rows
     z = np.stack([rng.integers(1, 4, n_rows) * 0.25, rng.normal(size=n_rows), np.zeros(n_rows)])
     v = rng.uniform(0.01, 0.25, z.shape)
     sd = np.sqrt((v * z * z).sum(axis=1))
-    errors = _compute_lattice_errors(z, v, sd)
+    errors = compute_lattice_errors(z, v, sd)
     frequency = np.arange(4.0, 512.0)
     for draw in range(2):
         exponent = v[draw] @ (np.cos(np.outer(z[draw] / sd[draw], frequency)) - 1.0)

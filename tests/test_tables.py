@@ -290,7 +290,6 @@ def test_a_report_says_how_to_make_the_evaluation_of_a_frame_again(tmp_path):
     settings: dict[str, Any] = {
         "metrics": "recall",
         "threshold": 0.25,
-        "score_bins": 64,
         "missingness": dm.missing.Fixed(0.5),
     }
     for source, shown in ((frame(y, score), "data"), (str(path), repr(str(path)))):
@@ -393,7 +392,6 @@ def test_a_set_takes_no_further_columns():
         ("data", {"data": columns}),
         ("y_score", {"y_score": "y_score", "data": columns}),
         ("sample_weight", {"sample_weight": columns["sample_weight"]}),
-        ("score_bins", {"score_bins": 64}),
         ("strata", {"missingness": dm.missing.ByScore(strata="strata")}),
     ):
         with pytest.raises(InputError, match=rf"^{name}: passed with an EvaluationSet, which already fixes it"):
@@ -403,9 +401,8 @@ def test_a_set_takes_no_further_columns():
 def test_scores_of_arrays_have_no_bins():
     y, score = rows(50)
     for given in ({"y_true": y, "y_score": score}, {**NAMES, "data": {"fraud": y, "p": score}}):
-        for call in (EvaluationSet, dm.evaluate):
-            with pytest.raises(InputError, match=r"^score_bins: 64 with arrays"):
-                call(score_bins=64, **given)
+        with pytest.raises(InputError, match=r"^score_bins: 64 with arrays"):
+            EvaluationSet(score_bins=64, **given)
         assert EvaluationSet(score_bins="exact", **given).score_bins is None
 
 

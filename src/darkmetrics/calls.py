@@ -25,7 +25,7 @@ from darkmetrics.foreign_words import (
 _OF_EVALUATE_BY = ("by", "time", "period")
 OF_EVALUATE = (
     *("y_true", "y_score", "data", "metrics", "missingness", "threshold", "y_pred", "sample_weight", "clusters"),
-    *("pos_label", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng", "score_bins"),
+    *("pos_label", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng", "labels"),
 )
 # Parameters that are written without their names.
 _WITHOUT_NAME = ("y_true", "y_score", "scores")
@@ -114,8 +114,8 @@ class _Signature(NamedTuple):
 
     @property
     def takes_one_model(self) -> bool:
-        """Return whether the function evaluates the scores of one model."""
-        return {"y_score", "threshold"} <= {*self.parameters}
+        """Return whether the function takes one column of scores, of one model; `evaluate` takes several classes."""
+        return {"y_score", "threshold"} <= {*self.parameters} and "labels" not in self.parameters
 
     def meanings(self, word: str) -> list[str]:
         """Return the parameters that a word stands for, in another library or as a field of a mechanism."""
@@ -184,7 +184,8 @@ class _Call(NamedTuple):
         arguments = {**dict(zip(positional, self.args, strict=False)), **self.kwargs}
         labels, scores = arguments.get("y_true"), arguments.get("y_score") if self.signature.takes_one_model else None
         is_set = hasattr(type(labels), "n_rows")
-        if self.signature.takes_one_model and scores is None and arguments.get("y_pred") is not None and not is_set:
+        passes_y_pred = arguments.get("y_score") is None and arguments.get("y_pred") is not None
+        if {"y_score", "threshold"} <= {*names} and passes_y_pred and not is_set:
             return False
         return not (_is_table(labels) and "data" in names) and not _is_model(labels) and not _is_several(scores)
 
@@ -260,7 +261,8 @@ class _Call(NamedTuple):
         scores = translation.values.get("y_score", self.kwargs.get("y_score"))
         if signature.takes_one_model and _is_several(scores):
             translation.is_certain = False
-            translation.explain("y_score", "scores of several models", "compare takes them.")
+            answer = "Scores of several classes are for dm.evaluate; compare takes those of several models."
+            translation.explain("y_score", "several columns of scores", answer)
 
     def _add_in_order(self, translation: _Translation, args: Sequence[Any], variables: Mapping[int, str]) -> None:
         for parameter, value in zip(self.signature.positional, args, strict=False):

@@ -254,6 +254,12 @@ CONSTRAINTS: Mapping[str, Constraint] = {
     "Flexible.threshold": _or_none(_THRESHOLD, "It must be a finite number, or None for a curve without a jump."),
     "draws.n_draws": _whole(1, 1 << 20),
     "threshold_curves.method": _among(*METHODS),
+    "evaluate.threshold": Constraint(
+        "It must be a finite number, or with several classes a table of costs.",
+        lambda value: _is_finite(value) or np.ndim(value) == 2,
+        ("0.5", math.nan, math.inf, [0.5], 1j),
+        fix=_threshold_fix,
+    ),
     "compare.threshold": Constraint(
         "It must be a finite number, or a mapping from models to numbers.",
         lambda value: isinstance(value, Mapping) or _is_finite(value),

@@ -309,6 +309,18 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
         check_call(draw, "result.plot", [self, metric], {"ax": ax, **settings})
         return draw(self, metric, ax=ax, **settings)
 
+    def confusion_matrix(self) -> Any:
+        """Return the confusion matrix with the distribution of each entry (a `ConfusionMatrix`).
+
+        Examples
+        --------
+        >>> import darkmetrics as dm
+        >>> result = dm.evaluate([1, 0, None, 1], [0.9, 0.2, 0.7, 0.4], missingness=dm.missing.Fixed([0.6]))
+        >>> result.confusion_matrix().mean.round(3).tolist()
+        [[1.0, 0.4], [1.0, 1.6]]
+        """
+        return load("class_results:binary_confusion")(self)
+
     def plot_arrival(self, ax: "Axes | None" = None) -> Any:
         """Labels that are in by age (`plotting.plot_arrival`); needs matplotlib. Returns the Axes drawn on."""
         return load("plotting.arrivals:plot_arrival")(self, ax=ax)

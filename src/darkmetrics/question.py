@@ -51,7 +51,7 @@ from darkmetrics.wording import Message, code, named, setting
 # The arguments that public functions share and that make a question.
 _ASKED = ("metrics", "missingness", "method", "zero_division", "confidence_level", "rng", "scope")
 # A chance of 0/0 below this moves no printed digit and is not worth a warning.
-_WARN_FROM = 1e-6
+WARN_FROM = 1e-6
 _PASS_REFERENCE = f"pass {code('missingness=dm.missing.Reference(labels, scores)')} of fully labeled rows"
 _DETAILS = code("See .diagnosis.", "diagnosis")
 _REFUTED_MESSAGE = (
@@ -266,8 +266,8 @@ class Question:
             except Exception as error:
                 error.add_note(f"darkmetrics was computing the metric {metric.name!r}.")
                 raise
-            if self.fill is None and distribution.undefined > _WARN_FROM:
-                text = Message(_undefined_message(metric, distribution, self.scope, whose))
+            if self.fill is None and distribution.undefined > WARN_FROM:
+                text = Message(undefined_message(metric, distribution, self.scope, whose))
                 warned.append(RecordedWarning(UndefinedMetricWarning.__name__, text))
                 warn(warned[-1].message, UndefinedMetricWarning)
             distributions[metric.name] = distribution
@@ -308,7 +308,8 @@ def fill_value(zero_division: Any) -> float | None:
     return None if isinstance(zero_division, str) else float(zero_division)
 
 
-def _undefined_message(metric: Metric, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
+def undefined_message(metric: Any, distribution: MetricDistribution, scope: Scope, whose: str) -> str:
+    """Return the warning that a metric, of two or of several classes, is 0/0 with some probability."""
     chance = "always" if distribution.undefined > 1.0 - 1e-12 else f"with probability {distribution.undefined:.3g}"
     if scope == "population":
         return (

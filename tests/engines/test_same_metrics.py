@@ -71,7 +71,9 @@ def test_bined_counts_by_decision_are_those_of_the_rows(engine, rows):
     """Counts on both sides of the threshold are exact in any bins, and so are worst and best confusion metrics."""
     label, score, _ = rows
     names = ("precision", "recall", "accuracy")
-    coarse = evaluate("y", "p", data=engine({"y": label, "p": score}), score_bins=16, metrics=names, rng=0)
+    coarse = evaluate(
+        dm.EvaluationSet("y", "p", data=engine({"y": label, "p": score}), score_bins=16), metrics=names, rng=0
+    )
     fine = dm.evaluate(label, score, metrics=names, rng=0)
     assert coarse.data.score_bins == 16
     assert coarse.data.by_decision == fine.data.by_decision

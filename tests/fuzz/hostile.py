@@ -42,6 +42,10 @@ def ef(frame: Any = None, **options: Any) -> Any:
     return dm.evaluate(data=table() if frame is None else frame, **given)
 
 
+def counted(**options: Any) -> Any:
+    return dm.EvaluationSet("y", "s", data=table(), **options)
+
+
 def by(frame: Any = None, by: Any = "g", **options: Any) -> Any:
     given: dict[str, Any] = {
         "y_true": "y",
@@ -313,9 +317,9 @@ HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a table with gaps in the decisions": (lambda: ef(table(d=[None, *[1] * 9]), y_pred="d"), "y_pred column 'd'"),
     "probabilities beside a table": (lambda: ef(missingness=dm.missing.Fixed(P)), "works"),
-    "no buckets": (lambda: ef(score_bins=0), "score_bins"),
-    "NaN buckets": (lambda: ef(score_bins=NAN), "score_bins"),
-    "an unknown word for buckets": (lambda: ef(score_bins="fine"), "score_bins"),
+    "no buckets": (lambda: counted(score_bins=0), "score_bins"),
+    "NaN buckets": (lambda: counted(score_bins=NAN), "score_bins"),
+    "an unknown word for buckets": (lambda: counted(score_bins="fine"), "score_bins"),
     "a table of one label in pandas": (lambda: ef(pd.DataFrame({"y": [1.0, NAN], "s": [0.5, 0.6]})), "works"),
     "columns of one name in pandas": (lambda: ef(pd.DataFrame([[1, 0.5, 2]], columns=["y", "s", "s"])), "data"),
     # ---------------------------------------------------------------------------------------------------- groups

@@ -24,6 +24,7 @@ from darkmetrics.changes.wording import (
     probability_above,
     probability_below,
 )
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.distributions import MetricDistribution
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.exceptions import InputError
@@ -372,6 +373,7 @@ def compare_evaluations(
     """
     for argument, value in (("after", after), ("before", before)):
         _check_evaluation(argument, value)
+    refuse_classes("compare_evaluations", after, before)
     if after.data is before.data:
         raise InputError(
             "before",

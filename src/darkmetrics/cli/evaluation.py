@@ -65,6 +65,8 @@ def _parts(text: str) -> tuple[str, str, str]:
 def add_metrics(metrics: Sequence[str] | None, targets: Iterable[str]) -> Sequence[str]:
     """Return the metrics, or the default ones, and those that have a target."""
     names = metrics or dm.metrics.DEFAULT_METRICS
+    if not targets:
+        return names
     known = [metric.name for metric in dm.metrics.metrics_from(names)]
     return [*names, *(name for name in targets if name not in known)]
 
@@ -82,7 +84,7 @@ def settings_of(options: MethodOptions) -> dict[str, Any]:
 
 def evaluate_rows(rows: Rows, metrics: Sequence[str], options: EstimateOptions, seed: int | None) -> dm.Evaluation:
     """Return the evaluation of rows."""
-    reference = read_reference(options.reference, rows.names, rows.pos_label)
+    reference = read_reference(options.reference, rows.names, rows.pos_label, rows.scores)
     missingness, settings = mechanism_from(options, reference), settings_of(options)
     with rows.counting():
         return dm.evaluate(

@@ -4,13 +4,13 @@ from __future__ import annotations  # names of the library in annotations must n
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import darkmetrics as dm
-from darkmetrics._text import number_from
+from darkmetrics._text import counted, number_from
 from darkmetrics.cli.messages import COLUMNS, ROWS
 from darkmetrics.cli.options import DataOptions
 from darkmetrics.cli.output import in_words, say
@@ -47,11 +47,16 @@ class Rows:
     names: Mapping[str, str]  # by option
     pos_label: Any
     missing_label: Any
+    scores: Mapping[str, str] | None = None  # column of each class, if there are several
 
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments of the library that name the columns and tell how to read labels."""
-        columns = {argument: self.names[option] for argument, option in ROWS.items() if option in self.names}
+        columns: dict[str, Any] = {
+            argument: self.names[option] for argument, option in ROWS.items() if option in self.names
+        }
+        if self.scores is not None:
+            columns["y_score"] = self.scores
         return {**columns, "data": self.data, "pos_label": self.pos_label, "missing_label": self.missing_label}
 
     @property
@@ -79,6 +84,15 @@ def load(options: DataOptions, *, by: Sequence[str] = (), time: str | None = Non
     `by` and `time` are further columns, for groups: the rows are then a table. So are `others`, to be read only.
     """
     files = files_of(options)
+    scores = class_columns(files[0], options)
+    if scores is not None:
+        names = names_of(files[0], replace(options, score=None), guess=("label",))
+        is_scanned = (len(files) > 1 or _is_large(files[0])) and _can_be_scanned(files)
+        rows = (_scanned if is_scanned else read_rows)(files, names, options, [*scores.values(), *others])
+        return replace(rows, scores=scores)
+    given: Any = options.score
+    if isinstance(given, list):
+        options = replace(options, score=given[0] if given else None)
     names = names_of(files[0], options)
     groups = list(dict.fromkeys([*by, *([] if time is None else [time])]))
     is_large = len(files) > 1 or _is_large(files[0])
@@ -145,10 +159,15 @@ def stored_counts(options: DataOptions, paths: Sequence[str]) -> dm.EvaluationSe
     return None
 
 
-def read_reference(path: str | None, names: Mapping[str, str], pos_label: Any) -> dm.missing.Reference | None:
-    """Return the reference rows of a file, which have the same columns."""
+def read_reference(
+    path: str | None, names: Mapping[str, str], pos_label: Any, scores: Mapping[str, str] | None = None
+) -> dm.missing.Reference | None:
+    """Return the reference rows of a file, which have the same columns; `scores` has those of several classes."""
     if path is None:
         return None
+    if scores is not None:
+        columns = read_reference_columns(path, names["label"], list(scores.values()), pos_label)
+        return dm.missing.Reference(columns[names["label"]], {name: columns[column] for name, column in scores.items()})
     columns = read_reference_columns(path, names["label"], [names["score"]], pos_label)
     return dm.missing.Reference(columns[names["label"]], columns[names["score"]])
 
@@ -160,13 +179,41 @@ def read_reference_columns(path: str, label: str, scores: Sequence[str], pos_lab
     return file_of(path).read([label, *scores], {label: MISSING_WORDS - {str(pos_label)}})
 
 
-def names_of(file: DataFile, options: DataOptions) -> dict[str, str]:
+def class_columns(file: DataFile, options: DataOptions) -> dict[str, str] | None:
+    """Return the column of scores of each class; None if there is a single column."""
+    prefix = getattr(options, "scores_prefix", None)
+    passed: Any = options.score
+    if prefix is not None:
+        if passed:
+            raise InputError("--scores-prefix", "cannot be combined with --score", "", "Leave one of the two out.")
+        columns = {name.removeprefix(prefix): name for name in file.column_names if name.startswith(prefix)}
+        if len(columns) < 2:
+            raise InputError(
+                "--scores-prefix",
+                f"{counted(len(columns), 'column')} {'begins' if len(columns) == 1 else 'begin'} with {prefix!r}",
+                f"Two classes or more need one each. The columns are {file.columns_in_words()}.",
+            )
+        return columns
+    if not isinstance(passed, list) or not passed or (len(passed) == 1 and not _is_pair(file, passed[0])):
+        return None
+    pairs = [text.partition("=")[::2] if _is_pair(file, text) else (text, text) for text in passed]
+    if len({name for name, _ in pairs}) < len(pairs) or len(pairs) < 2:
+        fix = "Pass each class once, such as --score cat=p_cat --score dog=p_dog."
+        raise InputError("--score", "a single class, or one that is passed twice", "", fix)
+    return dict(pairs)
+
+
+def _is_pair(file: DataFile, text: str) -> bool:
+    return "=" in text and text not in file.column_names
+
+
+def names_of(file: DataFile, options: DataOptions, guess: Sequence[str] = ("label", "score")) -> dict[str, str]:
     """Return the columns by option; label and score are guessed if they are not passed."""
     passed = {option: getattr(options, option, None) for option in COLUMNS.values()}
     if number_from(passed["prob"] or "") is not None:
         del passed["prob"]
     names = {option: name for option, name in passed.items() if name is not None}
-    guessed = {option: _guess(file, option, names) for option in ("label", "score") if option not in names}
+    guessed = {option: _guess(file, option, names) for option in guess if option not in names}
     if guessed:
         columns = " and ".join(f"{name!r} as --{option}" for option, name in guessed.items())
         say(f"Guessed {columns}. Full command: {command_line(guessed)}")

@@ -225,6 +225,19 @@ class EstimateOptions(MethodOptions, MissingnessOptions, MetricOptions, Threshol
 class EvaluationOptions(ScopeOption, ClustersOption, PredictionOptions, EstimateOptions):
     """Options of an evaluation."""
 
+    score: Annotated[
+        list[str] | None,
+        option(
+            DATA,
+            "COL|CLASS=COL",
+            "Column of scores; higher means more likely positive. Guessed if not passed. For several classes, repeat "
+            "it with each class and its column.",
+        ),
+    ] = None  # type: ignore[assignment]  # other commands take one column
+    scores_prefix: Annotated[
+        str | None, option(DATA, "PREFIX", "Several classes: columns that begin with it are scores of the rest.")
+    ] = None
+
 
 _SURE = "Required probability that a target is met; 0.1 fails only if it is almost surely missed."
 

@@ -9,6 +9,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike
 from darkmetrics.calls import suggest_call
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.constraints import is_number, is_whole
 from darkmetrics.curves.bands import Band, levels_of
 from darkmetrics.curves.result import ThresholdCurves
@@ -90,6 +91,7 @@ def threshold_curves(
     precision: best at 0.9, where with probability 90% it is 1.000 or better (at the current 0.5: 0.500); better than
     now with probability over 99.9%.
     """
+    refuse_classes("threshold_curves", evaluation)
     if not isinstance(evaluation, Evaluation):
         raise InputError("evaluation", f"expected what evaluate(...) returns, got {a_kind_of(evaluation)}")
     if evaluation.scope == "population":

@@ -241,7 +241,7 @@ class Expansion:
             effective_rows = np.maximum(np.nan_to_num(spread**2 / fourth), 1e-9)
             curvature = self._curvature(gradient, hessian, k2, v)
         few_rows = 0.01 / effective_rows + 0.01 / effective_rows**2 + 2.0 * curvature**1.5
-        lattice_errors = _compute_lattice_errors(z, v, np.sqrt(spread))
+        lattice_errors = compute_lattice_errors(z, v, np.sqrt(spread))
         is_uneven = (lattice_errors > _MIN_LATTICE_ERROR) | (z.shape[1] <= _FEW_KINDS)
         at = np.flatnonzero(is_uneven & (few_rows <= MAX_EXPANSION_ERROR))
         if at.size:
@@ -263,7 +263,7 @@ class Expansion:
         gradients, _ = compute_derivatives(self.functional, points, spread[..., None], hessian=False)
         influences = [_add_influences(gradient, increments, v.shape) for gradient in np.moveaxis(gradients, -1, 0)]
         z, v = np.concatenate(influences), np.tile(v, (len(influences), 1))
-        errors = _compute_lattice_errors(z, v, np.sqrt(np.einsum("kn,kn,kn->k", v, z, z)))
+        errors = compute_lattice_errors(z, v, np.sqrt(np.einsum("kn,kn,kn->k", v, z, z)))
         return np.asarray(errors.reshape(len(influences), -1).max(axis=0))
 
     def _points(self, mean: FloatArray, k2: FloatArray, levels: FloatArray) -> FloatArray:
@@ -299,10 +299,10 @@ class Expansion:
             centre = _contract(g, x) + 0.5 * _contract(x, hx) + shift
             cdf = edgeworth_cdf(-centre / np.sqrt(variance), third / variance**1.5, fourth / variance**2)
             level = functional.at(point)
-        return _mix_draws(level, cdf, self.cells.weight)
+        return mix_draws(level, cdf, self.cells.weight)
 
 
-def _compute_lattice_errors(z: FloatArray, v: FloatArray, sd: FloatArray) -> FloatArray:
+def compute_lattice_errors(z: FloatArray, v: FloatArray, sd: FloatArray) -> FloatArray:
     """Estimate the cdf error of an expansion that ignores the steps of influences on a lattice, at each draw.
 
     The modulus of the characteristic function is at most exp(-sum v (1 - cos(t z))). An expansion assumes that it
@@ -370,7 +370,7 @@ def edgeworth_cdf(x: FloatArray, skewness: FloatArray, kurtosis: FloatArray) -> 
     return np.asarray(np.clip(ndtr(x) - np.exp(-0.5 * square) / np.sqrt(2.0 * np.pi) * correction, 0.0, 1.0))
 
 
-def _mix_draws(level: FloatArray, cdf: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+def mix_draws(level: FloatArray, cdf: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Average the distributions of the draws, given levels and the cdf there (n_draws x n_levels each).
 
     Interpolation uses normal scores of the cdf, which are nearly linear in the level.

@@ -33,7 +33,7 @@ from darkmetrics.frames.guessing import guess_columns, likely_columns
 from darkmetrics.frames.labels import MOST_LABELS
 from darkmetrics.frames.moments import AsOf, Times, time_column
 from darkmetrics.frames.roles import ColumnNames, argument_of, check_name, part_of, title, unknown_column
-from darkmetrics.frames.sources import lazy_frame, read_columns
+from darkmetrics.frames.sources import collect_columns, lazy_frame, read_columns
 from darkmetrics.frames.strata import MAX_STRATUM, are_strata, stratum_column, stratum_name
 from darkmetrics.frames.texts import table_of
 
@@ -52,6 +52,7 @@ __all__ = [
     "argument_of",
     "check_name",
     "check_weight_sizes",
+    "collect_columns",
     "columns_of",
     "count_cells",
     "duration_column",

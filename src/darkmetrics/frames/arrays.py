@@ -361,6 +361,8 @@ def refuse_shape(array: AnyArray, name: str, what: str) -> NoReturn:
         hint = f" Flatten it: {name}[:, 0]."
     elif array.ndim == 2 and array.shape[1] == 2 and what == "number":
         hint = f" For predict_proba output pass the column of the positive class: {name}[:, 1]."
+    elif array.ndim == 2 and what == "number":
+        hint = " Scores of several classes are for dm.evaluate."
     found = f"the single value {shortened(array.item())}" if array.ndim == 0 else f"an array of shape {array.shape}"
     raise InputError(name, f"expected one {what} per row, got {found}.{hint}")
 
@@ -381,7 +383,9 @@ def columns_of(table: Any, argument: str) -> Any:
     """The columns of a table in memory, or of a mapping, by their names; anything else as it is."""
     try:
         frame = nw.from_native(table, eager_only=True, pass_through=True)
-        return {name: frame[name].to_native() for name in frame.columns} if isinstance(frame, nw.DataFrame) else table
+        if not isinstance(frame, nw.DataFrame):
+            return table
+        return {name: column.to_native() for name, column in zip(frame.columns, frame.iter_columns(), strict=True)}
     except nw.exceptions.DuplicateError as error:
         raise InputError(argument, "column names must differ", " ".join(str(error).split())) from None
 

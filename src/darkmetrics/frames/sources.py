@@ -55,6 +55,28 @@ def lazy_frame(frame: Any, needed: Sequence[str] = ()) -> Any:
     )
 
 
+def collect_columns(frame: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of a frame of any engine, or of files, in memory.
+
+    If the frame lacks one, return its columns as keys without values.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from darkmetrics.frames import collect_columns
+    >>> collect_columns(pl.LazyFrame({"p": [0.2, 0.7], "q": [1, 2]}), ["p"])["p"].to_list()
+    [0.2, 0.7]
+    """
+    table = lazy_frame(frame)
+    known = table.collect_schema().names()
+    selected = [name for name in names if name in known]
+    if len(selected) < len(names):  # the caller names the first that is not there
+        return dict.fromkeys(known)
+    with reading(files_given(frame)):
+        rows = collected(table.select(selected))
+    return {name: rows[name].to_native() for name in selected}
+
+
 def read_columns(data: Any, names: Mapping[str, str]) -> dict[str, Any]:
     """Return columns of a table as they are in memory, by the arguments that name them.
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from darkmetrics.exceptions import InputError
 from darkmetrics.metrics.callables import CallableMetric, metric_from_callable, negate
+from darkmetrics.metrics.class_names import class_cost, list_class_metrics, top_k_accuracy
+from darkmetrics.metrics.classes import MatrixMetric
 from darkmetrics.metrics.confusion import FN, FP, TN, TP, ConfusionMetric
 from darkmetrics.metrics.confusion_metrics import CONFUSION_METRICS, expected_cost, fbeta
 from darkmetrics.metrics.metric import (
@@ -46,14 +48,17 @@ __all__ = [
     "ConfusionMetric",
     "Family",
     "LossMetric",
+    "MatrixMetric",
     "Metric",
     "RankMetric",
     "TopMetric",
     "aliases",
+    "class_cost",
     "expected_cost",
     "fbeta",
     "gini",
     "lift_at_k",
+    "list_class_metrics",
     "list_metrics",
     "metrics_from",
     "precision_at_k",
@@ -62,6 +67,7 @@ __all__ = [
     "registered",
     "registered_names",
     "roc_auc",
+    "top_k_accuracy",
 ]
 
 DEFAULT_METRICS = ("precision", "recall", "accuracy", "f1", "roc_auc")

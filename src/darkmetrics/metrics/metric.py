@@ -25,8 +25,8 @@ _LARGEST = 1e100
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric(ABC):
-    """A metric as data: what it is called, what it means, and how it binds to an evaluation set.
+class MetricRecord:
+    """What is known of a metric of two or several classes without any data.
 
     Attributes
     ----------
@@ -47,6 +47,11 @@ class Metric(ABC):
     better: Literal["higher", "lower", "neither"] = "higher"
     range: tuple[float, float] = (-np.inf, np.inf)
     undefined_as: float = np.nan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(MetricRecord, ABC):
+    """A metric of two classes as data: what it is called, what it means, and how it binds to an evaluation set."""
 
     @abstractmethod
     def bind(self, data: EvaluationSet, fill: float) -> Functional:
@@ -269,7 +274,7 @@ def _refuse_value_at_value(text: str) -> None:
 
 
 # One metric: its name, its record, or a function of labels and scores.
-MetricLike: TypeAlias = str | Metric | Family | Callable[..., Any]
+MetricLike: TypeAlias = str | MetricRecord | Family | Callable[..., Any]
 # What to evaluate: a metric, several, or several with names of their own.
 MetricsLike: TypeAlias = MetricLike | Iterable[MetricLike] | Mapping[str, MetricLike]
 

@@ -10,9 +10,13 @@ from darkmetrics._kernels.arrays import BoolArray, FloatArray
 from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics.argument_types import LabelValue
 from darkmetrics.constraints import check_fields
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
+from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.reference import Reference, reference_set
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.classes import ClassPosterior
+from darkmetrics.wording import setting
 
 
 class Mechanism(ABC):
@@ -34,6 +38,16 @@ class Mechanism(ABC):
     @abstractmethod
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         """Return a sentence on what is assumed about the missing labels; `posterior` is that of the same set."""
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        """Return draws of the probabilities of each class for a missing row of each of the set's `missing_cells`."""
+        raise InputError(
+            "missingness",
+            f"{type(self).__name__} is for two classes, and the scores have {data.n_classes}",
+            "",
+            f"Pass {setting('missingness', 'by_score', 'by_label')}, or probabilities of the missing labels as "
+            "dm.missing.Fixed(Q).",
+        )
 
     def row_values(self) -> dict[str, Any]:
         """Return the values per row, by field, that the mechanism was made with."""

@@ -10,9 +10,11 @@ from darkmetrics import frames
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
+from darkmetrics.missingness.classes import by_label, class_fit_data
 from darkmetrics.missingness.curve import STRATUM, add_missing_by_class
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
@@ -24,6 +26,7 @@ from darkmetrics.missingness.reference import REFERENCE_CODE, ReferenceLike, che
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import MechanismPosterior, fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
 from darkmetrics.wording import named
 
@@ -89,6 +92,14 @@ class ByLabel(Mechanism):
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
         posterior = fit_by_label(fit_data, self.calibrator, float(self.prior_scale), self.n_draws).posterior
         warn_if_few_labels(fit_data, "ByLabel")
+        return posterior
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        posterior, _ = by_label(class_fit_data(self, data), self.n_draws)
+        posterior.assumption = (
+            "Assumed: labels are missing by label, whatever the scores. How many missing rows belong to each class is "
+            "learned from their scores."
+        )
         return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:

@@ -12,10 +12,12 @@ from darkmetrics.calibrators import Calibrator, Flexible
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.choice import Fitted
 from darkmetrics.calibrators.logistic import LogisticCalibrator
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.checks import warn_if_extrapolated, warn_if_misfit
+from darkmetrics.missingness.classes import by_score, class_fit_data, describe_by_score
 from darkmetrics.missingness.curve import Columns, add_labeled
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
@@ -29,6 +31,7 @@ from darkmetrics.missingness.rows import Rows, build_rows
 from darkmetrics.missingness.sampling import fit_mechanism, sample_posterior
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.wording import named
 
 _SOURCES = ("all", "labeled", "reference")
@@ -96,6 +99,12 @@ class ByScore(Mechanism):
         fit_data = FitData.of(data, self.reference, by_stratum=self.strata is not None)
         settings: Any = {"sources": self.data, "uncertainty": self.uncertainty, "n_draws": self.n_draws}
         return fit_by_score(fit_data, type(self).__name__, self.calibrator, **settings)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        fit_data = class_fit_data(self, data)
+        posterior = by_score(fit_data, self.n_draws)
+        posterior.assumption = describe_by_score(fit_data)
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         sources = {

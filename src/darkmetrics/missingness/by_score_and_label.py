@@ -6,9 +6,12 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import IntArray
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
+from darkmetrics.missingness.class_tables import build_by_score_and_label
+from darkmetrics.missingness.classes import by_table, class_fit_data
 from darkmetrics.missingness.curve import add_missing_by_class
 from darkmetrics.missingness.fit_data import (
     N_DRAWS,
@@ -20,6 +23,7 @@ from darkmetrics.missingness.reference import ReferenceLike, check_reference
 from darkmetrics.missingness.rows import Rows
 from darkmetrics.missingness.sampling import fit_mechanism
 from darkmetrics.posterior import Cells, Model, Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.model import Term
 from darkmetrics.wording import code
 
@@ -86,6 +90,15 @@ class ByScoreAndLabel(Mechanism):
 
     def posterior(self, data: EvaluationSet) -> Posterior:
         return fit_by_score_and_label(FitData.of(data, self.reference), self.calibrator, self.n_draws)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        fit_data = class_fit_data(self, data)
+        posterior, _ = by_table(fit_data, build_by_score_and_label(data, fit_data.curve), self.n_draws)
+        posterior.assumption = (
+            "Assumed: nothing about why labels are missing (by score, by label, both or neither), but that scores and "
+            "labels are related as in the reference rows: no drift since."
+        )
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return (

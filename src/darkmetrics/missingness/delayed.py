@@ -12,6 +12,7 @@ from darkmetrics._kernels.age_grid import Ages, bin_start
 from darkmetrics._kernels.arrays import BoolArray, FloatArray, IntArray
 from darkmetrics.argument_types import Duration, PointInTime, RowValues
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.age_cells import (
@@ -21,6 +22,8 @@ from darkmetrics.missingness.age_cells import (
 )
 from darkmetrics.missingness.base import Mechanism, missing_prevalence, of_weight
 from darkmetrics.missingness.checks import CLEARLY
+from darkmetrics.missingness.class_tables import build_by_age
+from darkmetrics.missingness.classes import by_table, class_fit_data
 from darkmetrics.missingness.delay_fit import (
     DelayDraws,
     FittedSetting,
@@ -44,6 +47,7 @@ from darkmetrics.missingness.propensity import Propensity
 from darkmetrics.missingness.reference import REFERENCE_CODE
 from darkmetrics.missingness.sampling import draws_for
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.posterior.likelihood import Likelihood
 from darkmetrics.posterior.mode import find_mode
 from darkmetrics.posterior.representatives import representatives
@@ -168,6 +172,21 @@ class Delayed(Mechanism):
         reviewed = {name: _sum_weights(fits, weight, reviewed=name) for name in REVIEWED[:2]}
         turning = float(sum(w for fit, w in zip(fits, weight, strict=True) if fit.setting.walk_sd > WALK_SD))
         return FittedDelays(self, delay_data, draws, best, misfit, reviewed, turning)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        if data.cells.ages is None:
+            raise InputError("age", "missing", "", "Pass dm.missing.Delayed(age=...) with the age of each row.")
+        if self.reviewed not in (None, "all"):
+            finding = f"{self.reviewed!r} is for two classes (Delayed)"
+            raise InputError("reviewed", finding, "", "With several classes, leave it out.")
+        fit_data = class_fit_data(self, data)
+        posterior, _ = by_table(fit_data, build_by_age(data, fit_data.curve), self.n_draws)
+        times = "the delays of the labels" if data.cells.ages.timed.any() else "how labels fill up with age"
+        posterior.assumption = (
+            f"Assumed: labels arrive late, and how late may depend on the class: learned from {times}. Delays are the "
+            "same for all times of scoring and all scores of a class."
+        )
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         return self.fit(data).describe(data, posterior)

@@ -7,10 +7,12 @@ import numpy as np
 
 from darkmetrics.argument_types import Numbers
 from darkmetrics.constraints import is_number
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.classes import ClassPosterior, FixedClassPosterior
 from darkmetrics.wording import code
 
 
@@ -60,6 +62,19 @@ class Fixed(Mechanism):
                 "Pass one for every row when building the set.",
             )
         return Posterior.single(probability)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        if data.cells.probability is None:
+            raise InputError(
+                "probability",
+                "one number does not tell the probabilities of several classes",
+                "",
+                f"Pass dm.missing.Fixed(Q) with {data.n_classes} columns.",
+            )
+        probability = data.cells.probability[data.missing_cells]
+        posterior = FixedClassPosterior(probability / probability.sum(axis=1, keepdims=True))
+        posterior.assumption = "Assumed: missing labels are independent, with the probabilities given."
+        return posterior
 
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         if is_number(self.probability):

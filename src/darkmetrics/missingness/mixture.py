@@ -11,6 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import mixture_test
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism, missing_rows
@@ -18,6 +19,7 @@ from darkmetrics.missingness.by_label import fit_by_label
 from darkmetrics.missingness.by_score import add_by_score, fit_by_score
 from darkmetrics.missingness.by_score_and_label import ByScoreAndLabel, fit_by_score_and_label
 from darkmetrics.missingness.checks import contradicted
+from darkmetrics.missingness.classes import class_fit_data, unknown
 from darkmetrics.missingness.curve import add_curve
 from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_both_classes
 from darkmetrics.missingness.level import describe_few_labels
@@ -26,6 +28,7 @@ from darkmetrics.missingness.sampling import MechanismPosterior
 from darkmetrics.missingness.score_table import ScoreTable
 from darkmetrics.missingness.unidentified import add_unidentified_effect
 from darkmetrics.posterior import Model, Posterior, approximate_log_evidence
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.wording import named
 
 MECHANISMS = ("by score", "by label", "both", "as the reference says")
@@ -121,6 +124,11 @@ class Unknown(Mechanism):
             for mechanism, (posterior, weight) in components.items()
         }
         return mix_posteriors({**halved, BY_REFERENCE: (selection, _WEIGHT_REFERENCE)}, MECHANISMS)
+
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        if self.reference is not None:
+            return ByScoreAndLabel(self.reference, self.calibrator, self.n_draws).class_posterior(data)
+        return unknown(class_fit_data(self, data), self.n_draws)
 
     def _of_labels(self, fit_data: FitData) -> dict[int, tuple[Posterior, float]]:
         """Return posteriors and weights of three mechanisms; data can weigh only the first two against each other."""

@@ -11,21 +11,26 @@ from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics.argument_types import RowValues
 from darkmetrics.calibrators.base import CalibratorLike
 from darkmetrics.calibrators.logistic import mean_and_sd
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.missingness.base import Mechanism
 from darkmetrics.missingness.by_score import fit_columns
 from darkmetrics.missingness.checks import warn_if_extrapolated
+from darkmetrics.missingness.classes import by_score, class_fit_data
 from darkmetrics.missingness.curve import Columns
 from darkmetrics.missingness.fit_data import N_DRAWS, FitData, check_labeled, credit_of, warn_if_few
 from darkmetrics.missingness.score_table import joint_table
 from darkmetrics.posterior import Posterior
+from darkmetrics.posterior.classes import ClassPosterior
 from darkmetrics.wording import code, setting
 
 # Prior standard deviations: deviation of the curve of rows with propensity 1, relative to the prior of the curve; slope
 # in the propensity; hinges; slope of the curve times propensity. The unit of a propensity is an sd of its log odds.
 _SURE, _SLOPE, _HINGE, _INTERACTION = 0.7, 2.0, 1.5, 0.7
 _KNOTS = 5
+# Log odds of propensities are cut here for several classes.
+_MIN_PROPENSITY = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,19 @@ class Propensity(Mechanism):
         warn_if_extrapolated(fit_data, "Propensity")
         return posterior
 
+    def class_posterior(self, data: ClassSet) -> ClassPosterior:
+        propensity = need_propensity(data, "Propensity")
+        log_odds = logit(np.clip(propensity, _MIN_PROPENSITY, 1.0 - _MIN_PROPENSITY))
+        mean, sd = mean_and_sd(log_odds, data.cells.total.astype(np.float64))
+        z = (log_odds - mean) / sd
+        more = np.column_stack([z, np.maximum(z, 0.0), propensity >= 1.0])
+        posterior = by_score(class_fit_data(self, data, more), self.n_draws)
+        posterior.assumption = (
+            "Assumed: each row got its label with the probability passed. Probabilities of each class are calibrated "
+            f"by score and propensity on the {data.n_labeled:,} labeled rows."
+        )
+        return posterior
+
     def describe(self, data: EvaluationSet, posterior: Posterior) -> str:
         cells = data.cells
         n_random = int((cells.total - cells.missing)[need_propensity(data, "Propensity") < 1.0].sum())
@@ -91,7 +109,7 @@ class Propensity(Mechanism):
         )
 
 
-def need_propensity(data: EvaluationSet, mechanism: str) -> FloatArray:
+def need_propensity(data: EvaluationSet | ClassSet, mechanism: str) -> FloatArray:
     """Return the propensity of each cell."""
     if data.cells.propensity is None:
         raise InputError(

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import FrameLike
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.exceptions import InputError
 from darkmetrics.wording import code
@@ -55,7 +56,7 @@ ReferenceLike: TypeAlias = Reference | EvaluationSet
 
 def check_reference(reference: Any) -> None:
     """Refuse reference rows in another form."""
-    if not isinstance(reference, (Reference, EvaluationSet, type(None))):
+    if not isinstance(reference, (Reference, EvaluationSet, ClassSet, type(None))):
         raise InputError(
             "reference",
             f"expected dm.missing.Reference(labels, scores) or an EvaluationSet, got {a_kind_of(reference)}",

@@ -13,6 +13,7 @@ from darkmetrics.call_as_code import arguments_given
 from darkmetrics.calls import suggest_call
 from darkmetrics.data.ages import table_times
 from darkmetrics.data.building import column_names
+from darkmetrics.data.class_building import find_score_columns
 from darkmetrics.data.evaluation_set import EvaluationSet, sets_from_counted
 from darkmetrics.data.rules import check_label_values, decided_from
 from darkmetrics.evaluating import evaluate, question_of
@@ -149,6 +150,9 @@ def evaluate_by(
     <Alerts: 1 of 3 groups by country misses recall >= 0.72>
     """
     arguments = dict(locals())
+    if find_score_columns(y_score) is not None:
+        finding = "evaluate_by is for two classes so far"
+        raise InputError("y_score", finding, "", "Evaluate the rows of each group alone.")
     if data is None:
         return evaluate_by(**table_from_arrays(arguments))
     time_name: Any = time

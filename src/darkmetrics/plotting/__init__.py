@@ -6,6 +6,7 @@ Import rule: matplotlib is imported when a plot is drawn, and pyplot only where 
 from darkmetrics.plotting.arrivals import plot_arrival
 from darkmetrics.plotting.backtests import plot_coverage, plot_history, plot_pit, plot_verification
 from darkmetrics.plotting.by_group import plot_groups
+from darkmetrics.plotting.classes import plot_confusion, plot_per_class
 from darkmetrics.plotting.differences import plot_change, plot_difference
 from darkmetrics.plotting.distribution import plot_distribution
 from darkmetrics.plotting.forests import plot_disparity, plot_metrics, plot_models, plot_variance
@@ -17,6 +18,7 @@ from darkmetrics.plotting.thresholds import plot_curves, plot_precision_recall, 
 __all__ = [
     "plot_arrival",
     "plot_change",
+    "plot_confusion",
     "plot_coverage",
     "plot_curves",
     "plot_difference",
@@ -27,6 +29,7 @@ __all__ = [
     "plot_metrics",
     "plot_models",
     "plot_over_time",
+    "plot_per_class",
     "plot_pit",
     "plot_precision_recall",
     "plot_reliability",

@@ -11,7 +11,7 @@ from darkmetrics._kernels.arrays import FloatArray, IntArray
 from darkmetrics._kernels.log_odds import chance
 from darkmetrics._kernels.sobol import sobol_points
 from darkmetrics.posterior.likelihood import Likelihood
-from darkmetrics.posterior.mode import find_mode
+from darkmetrics.posterior.mode import Mode, find_mode
 from darkmetrics.posterior.model import Cells, Model
 from darkmetrics.posterior.nuisance import Marginal, NuisanceIntegral
 from darkmetrics.posterior.proposal import ConditionalGaussian, Proposal, iterate_proposals
@@ -128,6 +128,11 @@ def fit_model(
     """
     likelihood = Likelihood(model, likelihood_power)
     mode = find_mode(likelihood.expand, likelihood.prior.mean if start is None else start)
+    return draw_around_mode(model, likelihood, mode, n_draws)
+
+
+def draw_around_mode(model: Model, likelihood: Likelihood, mode: Mode, n_draws: int) -> FittedModel:
+    """Draw from the posterior of a model with a known mode, from the best of several proposals."""
     nuisance = NuisanceIntegral(likelihood)
     proposals = iterate_proposals(likelihood, mode, lambda theta: nuisance.integrate(theta, _ROUGH_STEP).log_posterior)
     attempt = None

@@ -36,12 +36,12 @@ class NuisanceIntegral:
 
     def __init__(self, likelihood: Likelihood) -> None:
         self.likelihood = likelihood
-        forms, histories = likelihood.forms, likelihood.histories
-        self.first = forms.first_nuisance_form
-        self.blocks = forms.blocks[forms.first_nuisance_block :]
         nuisance = likelihood.nuisance
         if not nuisance.size:
             return
+        forms, histories = likelihood.forms, likelihood.histories
+        self.first = forms.first_nuisance_form
+        self.blocks = forms.blocks[forms.first_nuisance_block :]
         columns = likelihood.compute_linear_columns()[self.first :, nuisance]
         touches = scipy.sparse.csr_matrix((columns != 0.0).astype(np.float64))  # n_forms x n_nuisance
         self.main_matrix = histories.matrix[:, : self.first]

@@ -14,6 +14,7 @@ from darkmetrics._kernels.sums.normal_mixture import normal_mixture_quantile
 from darkmetrics._kernels.sums.poisson_binomial import poisson_binomial_pmfs
 from darkmetrics._text import a_kind_of
 from darkmetrics.argument_types import ArrayLike, Duration, FrameLike
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.constraints import checked
 from darkmetrics.data.ages import positive_span
 from darkmetrics.data.evaluation_set import EvaluationSet
@@ -109,6 +110,7 @@ def verify(
     >>> print(f"{result.n_positives} positives; predicted {low:.0f} to {high:.0f}")
     252 positives; predicted 167 to 196
     """
+    refuse_classes("verify", before)
     if isinstance(before, EvaluationSet):
         before = evaluate(before, **evaluate_arguments)
     elif not isinstance(before, Evaluation):

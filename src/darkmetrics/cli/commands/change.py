@@ -71,7 +71,7 @@ def main(
         after, columns = _evaluate(options, counts[0], list(limits), common.seed)
         options_before = replace(options, file=[before])
         if columns is not None:  # also where they were guessed
-            options_before = replace(options_before, label=columns["label"], score=columns["score"])
+            options_before = replace(options_before, label=columns["label"], score=[columns["score"]])
         earlier, columns_before = _evaluate(options_before, counts[1], list(limits), common.seed)
         names = columns or columns_before or _OF_COUNTS
         begin()

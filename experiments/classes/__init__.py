@@ -1,0 +1,1 @@
+"""Coverage of 90% intervals with several classes: three real models, two real sets, and a simulated one."""

@@ -1,0 +1,1 @@
+"""Coverage of intervals for several labels per row."""
