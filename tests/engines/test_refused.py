@@ -105,10 +105,6 @@ GROUPS: dict[str, tuple[dict[str, Any], str]] = {
     "hours of dates": ({"time": "days", "period": "hour"}, r"time column 'days': has dates without a time"),
     "no period": ({"time": "days"}, r"period: missing\. Pass how to cut 'days'"),
     "no time": ({"period": "day"}, r"period: 'day', but no time column is named"),
-    "unknown period": (
-        {"time": "days", "period": "monthly"},
-        r"period: unknown period 'monthly'\. Did you mean 'month'\?",
-    ),
 }
 
 
