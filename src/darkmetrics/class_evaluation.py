@@ -96,6 +96,10 @@ class ClassEvaluation(Evaluation):
         """Return the confusion matrix with the distribution of each entry."""
         return class_confusion(self, self.data, self._class_posterior)
 
+    def report(self, path: Any = None, **about: Any) -> NoReturn:
+        """Refuse: reports are for two classes so far."""
+        _refuse("report")
+
     def sensitivity(self, odds: float = 3.0) -> NoReturn:
         """Refuse: odds of a label and of its absence are for two classes."""
         _refuse("sensitivity")

@@ -148,6 +148,8 @@ class ConfusionMatrix(Result):
 
 def per_class(result: Evaluation, data: ClassSet, posterior: ClassPosterior, metrics: str | Sequence[str]) -> PerClass:
     """Return metrics of each class of an evaluation of several classes."""
+    if not isinstance(metrics, (str, list, tuple)):
+        raise InputError("metrics", repr(metrics), "Pass one name or a list of names, such as 'recall'.")
     names = [metric_from_text(name).name for name in ([metrics] if isinstance(metrics, str) else metrics)]
     if not names:
         raise InputError("metrics", "none given", "", "Pass at least one, such as 'recall'.")

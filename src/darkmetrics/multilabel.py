@@ -25,6 +25,7 @@ from darkmetrics.exceptions import InputError, RecordedWarning, record_warnings
 from darkmetrics.metrics import DEFAULT_METRICS
 from darkmetrics.metrics.confusion import ALL, FN, FP, TP, ConfusionMetric
 from darkmetrics.metrics.metric import UNIT, Metric, metric_from_text
+from darkmetrics.metrics.targets import name_in
 from darkmetrics.posterior import Posterior, columns_of
 from darkmetrics.question import Question
 from darkmetrics.result import Result
@@ -90,7 +91,7 @@ class MultilabelEvaluation(Result, Mapping[str, MetricDistribution]):
     warnings: tuple[RecordedWarning, ...] = ()
 
     def __getitem__(self, name: str) -> MetricDistribution:
-        return self.distributions[name]
+        return self.distributions[name_in(self.distributions, name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.distributions)

@@ -109,7 +109,9 @@ def plot_confusion(result: ConfusionMatrix, *, ax: "Axes | None" = None) -> "Axe
     k = len(result.classes)
     with_numbers = k <= _MAX_NUMBERS
     side = (_CELL if with_numbers else _SMALL_CELL) * k
-    ax = style.new_axes(ax, height=1.0 + side, width=1.3 + side)
+    ax = style.new_axes(
+        ax, height=1.0 + side, width=1.3 + side + 0.07 * max(0, min(_NAME, max(map(len, result.classes))) - 4)
+    )
     mean = result.mean
     fraction = mean / np.maximum(mean.sum(axis=1, keepdims=True), 1e-300)
     ax.imshow(fraction, cmap="Blues", vmin=0.0, vmax=1.3)
@@ -130,6 +132,7 @@ def plot_confusion(result: ConfusionMatrix, *, ax: "Axes | None" = None) -> "Axe
 def _write_entries(ax: "Axes", result: ConfusionMatrix, fraction: FloatArray) -> None:
     """Write mean and interval into each cell, in letters that fit into it."""
     k = len(result.classes)
+    is_count = float(result.mean.sum()) >= 10.0  # less is a sum of small weights
     texts = [[result.entry_text(i, j) for j in range(k)] for i in range(k)]
     box = ax.get_window_extent()
     points = 72.0 / ax.figure.dpi * min(box.width, box.height) / k
@@ -137,7 +140,8 @@ def _write_entries(ax: "Axes", result: ConfusionMatrix, fraction: FloatArray) ->
     small = float(np.clip(1.6 * points / longest, 3.5, 8.0))
     for i in range(k):
         for j in range(k):
-            estimate, interval = texts[i][j]
+            interval = texts[i][j][1]
+            estimate = f"{result.entries[i][j].mean():,.1f}" if is_count else texts[i][j][0]
             look: dict[str, Any] = {"ha": "center", "va": "center"}
             look["color"] = "white" if fraction[i, j] > 0.75 else style.TARGET
             ax.text(j, i - 0.14, estimate, fontsize=1.25 * small, **look)

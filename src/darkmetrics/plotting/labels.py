@@ -6,6 +6,7 @@ import numpy as np
 
 from darkmetrics._kernels.arrays import FloatArray
 from darkmetrics._kernels.hypothesis_tests import equal_bins
+from darkmetrics.class_evaluation import refuse_classes
 from darkmetrics.evaluation import Evaluation
 from darkmetrics.plotting import style
 from darkmetrics.tables import level_text
@@ -54,6 +55,7 @@ def plot_reliability(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Ax
     'fraction of positive labels'
     """
     style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
+    refuse_classes("plot_reliability", evaluation)
     ax = style.new_axes(ax)
     ax.set(
         xlim=(-0.03, 1.03),
@@ -172,6 +174,7 @@ def plot_scores(evaluation: Evaluation, *, ax: "Axes | None" = None) -> "Axes":
     'score'
     """
     style.validate_result("evaluation", evaluation, Evaluation, "what evaluate returns")
+    refuse_classes("plot_scores", evaluation)
     ax = style.new_axes(ax)
     data, cells = evaluation.data, evaluation.data.cells
     edges = _edges(cells.score, min(n for n in (data.n_labeled, data.n_missing) if n))
