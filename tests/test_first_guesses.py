@@ -151,12 +151,14 @@ result["recall"].confidence_interval()
     result["recall"].interval()
 result.recall
     result["recall"]
+dm.evaluate(y, model.predict_proba(X))["recall"]
+    dm.evaluate(y, model.predict_proba(X)[:, 1])["recall"]
 # Words of other libraries for arguments.
 dm.evaluate(y, s, sample_weights=w, random_state=3, cutoff=0.4)["recall"]
     dm.evaluate(y, s, sample_weight=w, threshold=0.4)["recall"]
 dm.evaluate("label", "score", data=df, weights="weight", missing="MAR", level=0.5)
     dm.evaluate("label", "score", data=df, sample_weight="weight", missingness="by_score", confidence_level=0.5)
-dm.evaluate(labels=y, y_pred_proba=s)["recall"]
+dm.evaluate(ground_truth=y, y_pred_proba=s)["recall"]
     dm.evaluate(y, s)["recall"]
 dm.evaluate(y, s, predictions=pred)["recall"]
     dm.evaluate(y, s, y_pred=pred)["recall"]
@@ -205,8 +207,6 @@ dm.evaluate(y, s, n_bootstrap=1000, random_state=0)
     dm.evaluate(y_true, y_score, method=dm.methods.MonteCarlo(n_resamples=1000), rng=0)
 dm.evaluate(y, s, average="binary")
     dm.evaluate(y_true, y_score)
-dm.evaluate(y, model.predict_proba(X))
-    y_score[:, 1]
 r.plot(kind="hist")
     -
 r["roc_auc"].plot()

@@ -423,6 +423,13 @@ def compared() -> dm.Comparison:
     return dm.compare([1, 0, None, 1, None], scores, missingness=dm.missing.Fixed([0.6, 0.3]), metrics="recall")
 
 
+@cache
+def pets() -> dm.Evaluation:
+    scores = {"cat": [0.7, 0.2, 0.1, 0.5], "dog": [0.2, 0.7, 0.3, 0.3], "fish": [0.1, 0.1, 0.6, 0.2]}
+    fixed = dm.missing.Fixed([[0.25, 0.25, 0.5], [0.5, 0.3, 0.2]])
+    return dm.evaluate(["cat", "dog", None, None], scores, missingness=fixed, metrics="accuracy")
+
+
 PLOTS = {
     "distribution": lambda f, c, b, **k: dm.plotting.plot_distribution(f, "recall", target=0.7, **k),
     "metrics": lambda f, c, b, **k: dm.plotting.plot_metrics(f, **k),
@@ -443,7 +450,10 @@ PLOTS = {
     "history": lambda f, c, b, **k: dm.plotting.plot_history(replayed(), "recall", **k),
     "difference": lambda f, c, b, **k: dm.plotting.plot_difference(compared(), "recall", **k),
     "models": lambda f, c, b, **k: dm.plotting.plot_models(compared(), "recall", **k),
+    "per class": lambda f, c, b, **k: dm.plotting.plot_per_class(pets().per_class("recall"), **k),
+    "confusion": lambda f, c, b, **k: dm.plotting.plot_confusion(pets().confusion_matrix(), **k),
 }
+WITH_SERIES = [plot for plot in PLOTS if plot != "confusion"]  # which has cells with numbers, and so no legend
 
 
 def test_every_plot_function_is_among_those_tested():
@@ -485,7 +495,7 @@ def test_a_plot_is_readable_at_400_pixels(plot, seen):
     check_readable(seen(plot))
 
 
-@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("plot", WITH_SERIES)
 def test_series_differ_by_more_than_colour(plot, seen):
     ax = seen(plot)
     assert ax.get_legend() is not None
@@ -628,7 +638,7 @@ def shade(colour):
     return float(np.dot(mpl.colors.to_rgb(colour), (0.299, 0.587, 0.114)))
 
 
-@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("plot", WITH_SERIES)
 @pytest.mark.parametrize(("look", "paper"), [("default", 1.0), ("dark_background", 0.0)])
 def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, seen):
     ax = seen(plot, look)
@@ -643,6 +653,17 @@ def test_every_line_and_mark_stands_out_from_the_paper(look, paper, plot, seen):
         assert abs(shade(line.get_color()) - paper) < 0.3
 
 
+@pytest.mark.parametrize("look", ["default", "dark_background"])
+def test_numbers_of_a_confusion_matrix_stand_out_from_their_cells(look, seen):
+    ax = seen("confusion", look)
+    (image,) = ax.images
+    cells = image.to_rgba(image.get_array())
+    assert len(ax.texts) == 2 * 3 * 3
+    for text in ax.texts:
+        column, row = (round(at) for at in text.get_position())
+        assert abs(shade(text.get_color()) - shade(cells[row, column, :3])) > 0.4
+
+
 @pytest.mark.parametrize("plot", PLOTS)
 def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, seen):
     on_white, on_black = areas_seen(seen(plot), 1.0), areas_seen(seen(plot, "dark_background"), 0.0)
@@ -651,7 +672,7 @@ def test_areas_are_as_plain_to_see_on_dark_paper_as_on_white(plot, seen):
     assert all(dark > 0.9 * light and dark > 1.2 for dark, light in zip(on_black, on_white, strict=True))
 
 
-@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize("plot", WITH_SERIES)
 def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, backtest):
     ax = PLOTS[plot](few, curves, backtest)
     title = ax.set_title("Frauds of June")
@@ -662,7 +683,9 @@ def test_a_title_that_is_set_later_stands_above_the_legend(plot, few, curves, ba
     assert title.get_window_extent().y1 <= ax.figure.bbox.y1 + 1.0
 
 
-@pytest.mark.parametrize(("plot", "place"), [*((plot, "center") for plot in PLOTS), ("roc", "left"), ("roc", "right")])
+@pytest.mark.parametrize(
+    ("plot", "place"), [*((plot, "center") for plot in WITH_SERIES), ("roc", "left"), ("roc", "right")]
+)
 def test_a_title_that_is_too_long_for_a_line_goes_on_in_the_next(plot, place, few, curves, backtest):
     ax = PLOTS[plot](few, curves, backtest)
     words = "Recall of the fraud model on card payments, June 2026 (second line of defence)"

@@ -28,6 +28,7 @@ from darkmetrics import calibrators, masks, methods, missing, paper
 from darkmetrics.backtesting.setups import Dropping
 from darkmetrics.calibrators import Calibrator
 from darkmetrics.certificate import Certificate
+from darkmetrics.data.class_set import ClassSet
 from darkmetrics.distributions import Normal, Tabulated, Undefined
 from darkmetrics.exceptions import InputError
 from darkmetrics.masks import Mask
@@ -144,6 +145,23 @@ def by_key() -> dm.GroupedEvaluation:
     return dm.evaluate_by("y", "p", data=FRAME, by="k", metrics=FEW)
 
 
+@cache
+def of_classes() -> dm.Evaluation:
+    """Three classes, whose labels are missing by label."""
+    rng = np.random.default_rng(2)
+    score = rng.dirichlet([0.5, 0.5, 0.5], 300)
+    label = (score.cumsum(axis=1) > rng.random((300, 1))).argmax(axis=1)
+    y = np.where(rng.random(300) < 0.3, np.nan, label)
+    return dm.evaluate(y, score, missingness="by_label", metrics=("accuracy", "f1_macro"), rng=0)
+
+
+@cache
+def of_labels() -> Any:
+    """Two labels per row."""
+    y, score = np.stack([Y, Y[::-1]], axis=1), np.stack([SCORE, SCORE[::-1] ** 2], axis=1)
+    return dm.evaluate(y, score, missingness="by_score", metrics=("f1", "hamming", "subset_accuracy"), rng=0)
+
+
 RESULTS: dict[str, Callable[[], Any]] = {
     "20,000 rows": lambda: evaluated(n=20_000),
     **{f"method {word}": partial(evaluated, word) for word in ("exact", "gaussian", "monte_carlo")},
@@ -194,6 +212,12 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "ranks": lambda: compared(3).rank_probabilities("precision"),
     "paper bound": lambda: paper.paper_bound(KNOWN, "recall"),
     "rate": lambda: paper.corollary_rate(100, 0.5, 0.5),
+    "classes": of_classes,
+    "diagnosis of classes": lambda: of_classes().diagnosis,
+    "metrics of each class": lambda: of_classes().per_class("recall"),  # type: ignore[attr-defined]
+    "confusion matrix": lambda: of_classes().confusion_matrix(),
+    "set of classes": lambda: of_classes().data,
+    "labels": of_labels,
     "set": lambda: DATA,
     "set with everything": lambda: dm.EvaluationSet(
         Y, SCORE, sample_weight=WEIGHT, missingness=dm.missing.Fixed(SCORE)
@@ -229,6 +253,8 @@ def plain(thing: Any) -> Any:
         return thing.to_dict()
     if isinstance(thing, dm.EvaluationSet):
         return [thing.counts(), thing.threshold, thing.pos_label, thing.score_bins, plain(thing.cells.arrays())]
+    if isinstance(thing, ClassSet):
+        return [thing.counts(), thing.classes, thing.decided_by, plain(thing.cells.arrays())]
     if isinstance(thing, Mapping) and not dataclasses.is_dataclass(thing):
         return {str(key): plain(value) for key, value in thing.items()}
     if isinstance(thing, (list, tuple)):

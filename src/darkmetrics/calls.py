@@ -25,7 +25,7 @@ from darkmetrics.foreign_words import (
 _OF_EVALUATE_BY = ("by", "time", "period")
 OF_EVALUATE = (
     *("y_true", "y_score", "data", "metrics", "missingness", "threshold", "y_pred", "sample_weight", "clusters"),
-    *("pos_label", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng", "labels"),
+    *("pos_label", "labels", "missing_label", "scope", "method", "zero_division", "confidence_level", "rng"),
 )
 # Parameters that are written without their names.
 _WITHOUT_NAME = ("y_true", "y_score", "scores")

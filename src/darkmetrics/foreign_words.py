@@ -8,7 +8,7 @@ _SCORE_WORDS = (
 PARAMETERS = {
     name: frozenset(words.split())
     for name, words in {
-        "y_true": "target targets label labels y y_test actual actuals ground_truth references truth",
+        "y_true": "target targets label y y_test actual actuals ground_truth references truth",
         "y_score": f"{_SCORE_WORDS} scores",
         "scores": f"{_SCORE_WORDS} y_score models",
         "y_pred": "prediction predictions pred preds y_hat predicted_labels predicted_class y_predicted",

@@ -90,6 +90,14 @@ def binary_scores(scores: ScoreColumns, y_true: Any, labels: Any, pos_label: Any
                 "For the scores of several models, write dm.compare(y_true, {...}).",
             )
     position = next((k for k, name in enumerate(classes) if _key(name) == _key(pos_label)), None)
+    if position is None and pos_label == 1 and isinstance(y_true, str) and labels is None:
+        models = f'dm.compare("{y_true}", {list(scores.columns)!r}, data=df)'
+        raise InputError(
+            "y_score",
+            f"two columns, {_listed(classes)}",
+            f"Columns of two classes are called as the labels are; {setting('labels')} names them otherwise.",
+            f"For the scores of two models, write {code(models)}.",
+        )
     if position is None:
         return {"y_score": scores.columns[1], "pos_label": classes[1]}
     return {"y_score": scores.columns[position]}

@@ -9,7 +9,7 @@ import numpy as np
 
 from darkmetrics._kernels.age_grid import Ages, read_ages
 from darkmetrics._kernels.arrays import AnyArray, BoolArray, CountArray, FloatArray, IntArray
-from darkmetrics._text import counted
+from darkmetrics._text import counted, prints_plainly
 from darkmetrics.data.cells import Cells, Totals, count_type
 from darkmetrics.data.evaluation_set import EvaluationSet
 from darkmetrics.tables import html_lines
@@ -89,6 +89,7 @@ class ClassCells:
         return counts * (self.weight if counts.ndim == 1 else self.weight[:, None])
 
 
+@prints_plainly
 class ClassSet(Totals):
     """What metrics of several classes need to know about a test set whose labels are partly missing.
 
