@@ -68,14 +68,12 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     # What a 0/0 of each metric counts as; NaN: it is left out.
     fills: Mapping[str, float]
     assumption: str
-    # The probabilities of the missing labels that the laws are mixed over.
-    posterior: Posterior
+    posterior: Posterior  # of the missing labels
     # What was said about why labels are missing (`missingness.choice.stated_mechanism`); None: nothing.
     stated: str | None = None
-    # Reference rows, if any were given: `diagnosis` compares with them.
-    reference: ReferenceLike | None = None
+    reference: ReferenceLike | None = None  # `diagnosis` compares with these rows
     confidence_level: float = 0.9
-    # How the laws were found; what is asked of the same rows later is found in the same way.
+    # Later questions about the same rows use the same method.
     method: Method = field(default_factory=Auto)
     # The arguments of `evaluate` that were not defaults, as code; data stand as the name of the argument.
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -83,13 +81,10 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     groups: int = 0
     # When labels come, where rows have ages that the probabilities were learned from; else None.
     arrival: Arrival | None = None
-    # What was warned of while this was found; the same was said as Python warnings.
-    warnings: tuple[RecordedWarning, ...] = ()
+    warnings: tuple[RecordedWarning, ...] = ()  # also issued as Python warnings
     # Where the probabilities came from, fitted if that takes time; None where it is more than one model.
     model: Mechanism | None = None
-    # What the laws are about: the "rows", or the "population" that they came from.
-    scope: Scope = "rows"
-    # The same for the rows, where this is about the population.
+    scope: Scope = "rows"  # what the distributions are about
     on_rows: "Evaluation | None" = field(default=None, repr=False)
     _sensitivities: dict[float, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -273,11 +268,8 @@ class Evaluation(Result, Mapping[str, MetricDistribution]):
     def variance_decomposition(self, metric: str) -> dict[str, float]:
         """Where the spread of a metric comes from, as shares of its variance that add up to one.
 
-        "labels": what the missing labels are, were their probabilities known; it goes away only as labels arrive.
-        "calibration": the probabilities are learned from few labels; more labels anywhere help. "prevalence": it is not
-        known how far missing rows differ from labeled ones; stating the mechanism or reference rows help. In the
-        population also "sampling": another sample would have other rows; more rows help. Where there is no spread, all
-        of nothing is due to the labels.
+        "labels" goes away as labels arrive, "calibration" as more rows are labeled anywhere, and "prevalence" if the
+        mechanism is stated or reference rows are passed. The population also has "sampling": more rows narrow it.
         """
         distribution = self[metric]
         if self.on_rows is not None:
